@@ -188,6 +188,11 @@ const PAGES: &[Entry] = &[
                 "It ends beyond that allocation; of an array of elements that share pages, beyond the \
                            element. Nothing is done then.",
             ),
+            (
+                "MG_EACCES",
+                "It is in a named segment that this node is not attached to, or only to read where it is to be \
+                           written.",
+            ),
         ],
         see: &["mg_read", "mg_malloc"],
     },
@@ -209,8 +214,9 @@ const PAGES: &[Entry] = &[
         errors: &[
             (
                 "EFAULT",
-                "A buffer in shared memory ends beyond its allocation. Nothing was done, and \
-                        mg_last_error(3) gives MG_EINVAL.",
+                "A buffer in shared memory ends beyond its allocation: mg_last_error(3) gives MG_EINVAL. Or it is in a named \
+                 segment that this node is not attached to, or only to read what would be written: MG_EACCES. Nothing \
+                 was done.",
             ),
             (
                 "others",
