@@ -125,6 +125,17 @@ fn a_missing_dev_is_named_as_the_cause_and_the_warden_does_without() {
 }
 
 #[test]
+fn a_program_on_a_mount_without_exec_is_not_told_to_become_executable() {
+    let prepare = "mount -t tmpfs -o noexec tmpfs /mnt && cp /bin/true /mnt";
+    let Some(ended) = in_namespaces(prepare, "run /mnt/true") else { return };
+    assert_eq!(ended.code, Some(126), "{ended:?}");
+    assert!(
+        ended.err.contains("/mnt/true: lies in a file system that is mounted noexec"),
+        "{ended:?}"
+    );
+}
+
+#[test]
 fn a_mistyped_option_is_refused_and_not_run_as_a_program() {
     for (words, line) in [
         (
