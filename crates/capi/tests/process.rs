@@ -329,9 +329,10 @@ fn a_node_whose_descriptors_the_program_closes_behind_its_back_ends_with_a_line(
 fn what_a_program_maps_under_an_unlimited_stack_is_its_own() {
     let dir = TestDir::new();
     let program = compile(&dir, "unlimited");
-    let script = format!("ulimit -s unlimited || exit 77; exec {}", program.display());
-    for &guard in guards() {
-        let setting = Setting { guard, ..Setting::nodes(2) };
+    for (&guard, large) in guards().iter().flat_map(|guard| [(guard, ""), (guard, "large")]) {
+        let script = format!("ulimit -s unlimited || exit 77; exec {} {large}", program.display());
+        let options: &[&str] = if large.is_empty() { &[] } else { &["--shared", "12T"] };
+        let setting = Setting { guard, options, ..Setting::nodes(2) };
         let ended = run(&launcher(), &setting, Path::new("/bin/sh"), &["-c", &script]);
         if ended.code == Some(77) {
             return not_tried("this user may not lift the limit of the stack");

@@ -20,7 +20,7 @@ use crate::checksum::checksum;
 use crate::discard::Discard;
 use crate::error::MemoryError;
 use crate::guard::{Guard, GuardChoice, Vpages, choose};
-use crate::layout::Area;
+use crate::layout::{Area, VIEW_ALIGN, VIEWS_END};
 use crate::names::{GuardKind, SegmentId};
 use crate::object::Object;
 use crate::privileged::discard;
@@ -61,7 +61,7 @@ pub struct Memory {
     note: String,
     tracker: Option<Tracker>,
     discard: Discard,
-    /// Addresses that are kept for views.
+    /// Addresses that are kept for views, mapped or not.
     views: Range<usize>,
 }
 
@@ -472,7 +472,12 @@ impl Memory {
     #[must_use]
     pub fn keeps(&self, range: &Range<usize>) -> bool {
         let overlaps = |kept: &Range<usize>| kept.start < range.end && range.start < kept.end;
-        overlaps(&self.views) || self.segments.iter().any(|segment| segment.keeps(overlaps))
+        // Behind those only where an area lies, as few do: each begins a step.
+        let behind = self.views.end.max(range.start)..VIEWS_END.min(range.end);
+        overlaps(&self.views)
+            || behind.step_by(VIEW_ALIGN).any(|address| self.areas.at(address).is_some())
+            || range.end.checked_sub(1).is_some_and(|last| self.areas.at(last).is_some())
+            || self.segments.iter().any(|segment| segment.keeps(overlaps))
     }
 
     /// Unlocks all that is mapped here, so that nothing of it is allocated before it is used.
@@ -503,7 +508,9 @@ impl Memory {
     /// Whether shared memory may lie at `address`, whatever does.
     #[must_use]
     pub fn reserves(&self, address: usize) -> bool {
-        self.views.contains(&address) || self.segments.adopted(address)
+        self.views.contains(&address)
+            || self.areas.at(address).is_some()
+            || self.segments.adopted(address)
     }
 
     /// The area and the index of the minipage whose vpage holds `address`.

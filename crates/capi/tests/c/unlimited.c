@@ -5,12 +5,14 @@
 #include <sys/resource.h>
 
 #define BYTES ((size_t)1 << 20)
+#define LARGE ((size_t)3 << 40)
 
 int main(int argc, char **argv)
 {
     struct rlimit stack;
     char *own, *inside;
     long *shared;
+    const int large = argc > 1;
 
     CHECK(getrlimit(RLIMIT_STACK, &stack) == 0 && stack.rlim_cur == RLIM_INFINITY);
     OK(mg_init(&argc, &argv));
@@ -31,5 +33,18 @@ int main(int argc, char **argv)
         CHECK(shared[node] == node + 1);
     errno = 0;
     CHECK(munmap(shared, BYTES) == -1 && errno == EACCES);
+
+    /* What is shared and lies there all the same traps, and is kept. */
+    if (large) {
+        char *end = SHARE("large", 0, mg_malloc(LARGE)) + LARGE - 4096;
+
+        OK(mg_barrier(0, 0));
+        if (mg_node() == mg_nodes() - 1)
+            *end = 7;
+        OK(mg_barrier(0, 0));
+        CHECK(*end == 7);
+        errno = 0;
+        CHECK(munmap(end, 4096) == -1 && errno == EACCES && *end == 7);
+    }
     return mg_finalize();
 }
