@@ -194,6 +194,16 @@ fn whatever_is_waited_for_is_named() {
 }
 
 #[test]
+fn handlers_of_signals_count_only_where_they_could_let_somebody_go_on() {
+    let program = program();
+    let early_end =
+        "node 1 waits in mg_finalize, nodes 0 and 2 in barrier 1 (2 of 3 threads have come)";
+    program.must_name(&Setting::nodes(3), "useless-handler", early_end);
+    let exits = "node 1 waits in mg_finalize, node 0 for semaphore 5";
+    program.must_name(&Setting::nodes(2), "exits-in-handler", exits);
+}
+
+#[test]
 fn an_ack_that_a_parked_thread_has_deferred_hides_no_deadlock() {
     let program = program();
     for options in [&["--wait", "block"], &["--wait", "yield"], &["--wait", "spin"]] {

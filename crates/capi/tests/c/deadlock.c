@@ -234,6 +234,12 @@ static void *post_later(void *unused)
     return NULL;
 }
 
+static void exits_well(int signal)
+{
+    (void)signal;
+    exit(0);
+}
+
 static void post(int signal)
 {
     (void)signal;
@@ -347,6 +353,18 @@ int main(int argc, char **argv)
         CHECK(mg_lookup("never") != NULL);
     } else if (strcmp(what, "segment") == 0) {
         CHECK(mg_segment_attach("never", MG_SEGMENT_WAIT) != NULL);
+    } else if (strcmp(what, "exits-in-handler") == 0) {
+        /* Its signal is blocked from then on, and so nothing is left that could post. */
+        if (node == 1) {
+            signal(SIGALRM, exits_well);
+            ualarm(300000, 0);
+        }
+        OK(mg_sem_wait(5));
+    } else if (strcmp(what, "useless-handler") == 0) {
+        /* It could post a semaphore, but for that nobody waits. */
+        signal(SIGTERM, post);
+        if (node != 1)
+            OK(mg_barrier(1, (uint32_t)mg_nodes()));
 
     /* Not for ever. */
     } else if (strcmp(what, "timed") == 0) {

@@ -7,8 +7,7 @@
 //!
 //! A thread counts as running unless it is known to wait for another thread of the job: so do a thread in a
 //! system call, a thread of the process that this library does not know, and a call that ends by a time-out. A program with signal
-//! handlers of its own may post a semaphore in one: there it is never said that all wait. A cycle of locks is none the
-//! less, for handlers give no lock back.
+//! handlers of its own may post a semaphore in one; where a thread would let its signal through, the report says so.
 
 mod process;
 
@@ -110,7 +109,8 @@ fn look(driver: &Driver) -> Report {
     let waiters = with_locks(driver, waiters);
     match changes_if_all_wait(driver, &waiters) {
         Some(changes) => {
-            Report { all: true, sent, received, changes, waiters, ..Report::default() }
+            let handles = process::may_handle_a_signal();
+            Report { all: true, handles, sent, received, changes, waiters, ..Report::default() }
         }
         None => some_wait(waiters),
     }
@@ -151,7 +151,7 @@ fn changes_if_all_wait(driver: &Driver, waiters: &[Waiter]) -> Option<u64> {
     let others = others.checked_sub(driver.membership().awaiting_finalizer())?;
     let proven = others == 0 || process::only_join(others)?;
     let steady = || driver.threads_but(waiting) == before;
-    (proven && process::handles_no_signal() && steady()).then_some(changes)
+    (proven && steady()).then_some(changes)
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::Path;
 
 /// `FUTEX_WAIT` and `FUTEX_WAIT_BITSET`, and what else a word of operation says.
 const WAITS: [u64; 2] = [0, 9];
@@ -67,13 +68,25 @@ fn joined_thread(call: &str) -> Option<u64> {
     (waits && limit? == 0).then_some(value? & u64::from(u32::MAX))
 }
 
-/// Whether this process has no handler that may run while all its threads wait.
-pub(super) fn handles_no_signal() -> bool {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
-    let caught = caught.and_then(|set| u64::from_str_radix(set.trim(), 16).ok());
+/// Whether a handler of the program's may run while all threads of this process wait: whether one of them lets a signal
+/// through that has one. A thread that waits in a handler, of `exit` say, lets its signal through no more.
+pub(super) fn may_handle_a_signal() -> bool {
     let harmless = OF_FAULTS.iter().fold(0, |set, signal| set | 1_u64 << (signal - 1));
-    caught.is_some_and(|caught| caught & !harmless == 0)
+    let caught = signals("/proc/self/status", "SigCgt:").map_or(u64::MAX, |set| set & !harmless);
+    let lets_through = |task: fs::DirEntry| {
+        let status = task.path().join("status");
+        // One that has ended meanwhile handles nothing.
+        signals(status, "SigBlk:").is_some_and(|blocked| caught & !blocked != 0)
+    };
+    let tasks = || fs::read_dir("/proc/self/task").into_iter().flatten();
+    caught != 0 && tasks().flatten().any(lets_through)
+}
+
+/// The set of signals that this file of /proc gives by this name.
+fn signals(status: impl AsRef<Path>, name: &str) -> Option<u64> {
+    let status = fs::read_to_string(status).ok()?;
+    let set = status.lines().find_map(|line| line.strip_prefix(name))?;
+    u64::from_str_radix(set.trim(), 16).ok()
 }
 
 #[cfg(test)]
@@ -84,6 +97,12 @@ mod tests {
     fn a_thread_that_has_ended_is_told_from_others() {
         assert!(is_of_ended("42 (a) Z 1 42"));
         assert!(!is_of_ended("42 (a) Z) S 1 42") && !is_of_ended("42 (a) X 1") && !is_of_ended(""));
+    }
+
+    #[test]
+    fn a_set_of_signals_is_read_by_its_name() {
+        assert_eq!(signals("/proc/self/status", "SigNone:"), None);
+        assert!(signals("/proc/thread-self/status", "SigBlk:").is_some());
     }
 
     #[test]

@@ -13,7 +13,7 @@ use std::net::TcpStream;
 use std::os::fd::OwnedFd;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixStream};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 pub(crate) const JOB: u128 = 0x1234_5678_9abc_def0_0fed_cba9_8765_4321;
@@ -44,15 +44,18 @@ pub(crate) fn send_memory(mesh: &Mesh, to: u16, header: Header, bytes: &[u8]) {
     unsafe { mesh.send(NodeId(to), header, payload) }.unwrap();
 }
 
-/// Listening sockets for `nodes` nodes, as a launcher makes them.
+/// Listening sockets for `nodes` nodes, as a launcher makes them. No two calls have addresses in common, also where
+/// one of the sockets is closed and its port free again: each has a loopback address of its own.
 pub(crate) fn listeners(family: Family, nodes: usize) -> (Vec<OwnedFd>, Vec<Address>) {
     static NEXT: AtomicU32 = AtomicU32::new(0);
+    static HOSTS: AtomicU8 = AtomicU8::new(1);
+    let host = HOSTS.fetch_add(1, Ordering::Relaxed);
     let fresh = || match family {
         Family::Unix => {
             let next = NEXT.fetch_add(1, Ordering::Relaxed);
             format!("unix:@mg-conformance-{}-{next}", std::process::id())
         }
-        Family::Tcp => "tcp:127.0.0.1:0".to_owned(),
+        Family::Tcp => format!("tcp:127.0.26.{host}:0"),
     };
     (0..nodes).map(|_| Transport::AUTO.bind(&fresh().parse().unwrap()).unwrap()).unzip()
 }

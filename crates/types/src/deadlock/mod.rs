@@ -4,8 +4,9 @@
 //! deadlock is *proven*, never guessed from a time ([`deadlock`]): what held before a question was asked and
 //! holds in all answers to it held at one moment in between.
 //!
-//! Which threads count as waiting is for the node to say: those that nothing lets go on but the job itself, neither a
-//! signal nor another process, or a deadline that they have given. Those that wait until one are reported for the line
+//! Which threads count as waiting is for the node to say: those that nothing lets go on but the job itself, neither
+//! another process nor a deadline that they have given. (A signal's handler may post a semaphore; the node says where one
+//! may run.) Those that wait until a deadline are reported for the line
 //! of a job that runs out of time; the proof leaves them out.
 
 mod proof;
@@ -113,9 +114,12 @@ pub struct Waiter {
 pub struct Report {
     /// The question it answers; 0 if the node speaks unasked.
     pub question: u64,
-    /// Whether every thread of the process waits: nothing but a message can let one go on. Only then is
-    /// the rest more than the waiters below.
+    /// Whether every thread of the process waits: nothing but a message can let one go on, or a signal's handler. Only
+    /// then is the rest more than the waiters below.
     pub all: bool,
+    /// Whether a handler of the program's may run nevertheless: it may post a semaphore, anyone's, and nothing else.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub handles: bool,
     /// Messages sent to other nodes; each is counted before it can be received.
     pub sent: u64,
     /// Messages received from other nodes; each is counted when all it has led to is done.

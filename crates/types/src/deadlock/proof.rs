@@ -4,7 +4,8 @@
 //! Of the *whole job*: every thread of every node is in the same wait in all reports, and no node has sent
 //! or received anything in between. So at the moment between the last first report and the question, all
 //! waited at once. If as much was received as was sent, no message was under way then, and none was being
-//! worked on: nothing is left that could let a thread go on. (Four counters, as in Mattern, 1987.)
+//! worked on: nothing is left that could let a thread go on. (Four counters, as in Mattern, 1987.) A signal's handler could
+//! by posting a semaphore: where one may run, no thread may wait for a semaphore.
 //!
 //! Of a *cycle*: each thread of it is in the same wait in all reports, and waits for what the next one has: a lock, or its
 //! own end. Whatever else runs, none of them can go on, since nobody else gives these back. That a lock is another
@@ -98,7 +99,11 @@ fn whole_job_waits(before: &Reports, after: &Reports) -> bool {
         (None, _) | (_, None) => false,
     };
     let sum = |count: fn(&Report) -> u64| before.iter().flatten().map(count).sum::<u64>();
+    let handles = before.iter().flatten().any(|report| report.handles);
+    let may_be_posted = |waiter: &Waiter| matches!(waiter.call, BlockingCall::Semaphore(_));
+    let for_units = before.iter().flatten().any(|of| of.waiters.iter().any(may_be_posted));
     !before.is_empty()
+        && !(handles && for_units)
         && before.iter().zip(after).all(unchanged)
         && sum(|report| report.sent) == sum(|report| report.received)
 }
@@ -208,6 +213,19 @@ mod tests {
         }
         assert_eq!(deadlock(&[], &[], &[]), None);
         assert!(!may_be_deadlock(&[]));
+    }
+
+    #[test]
+    fn a_handler_lets_nobody_go_on_but_who_waits_for_a_semaphore() {
+        let mut job = finalized_early();
+        job[2].iter_mut().for_each(|report| report.handles = true);
+        assert!(may_be_deadlock(&job) && deadlock(&job, &job, &job).is_some());
+        let posted = waiter(0, BlockingCall::Semaphore(5), &[]);
+        job[0].iter_mut().for_each(|report| report.waiters = vec![posted.clone()]);
+        assert!(!may_be_deadlock(&job));
+        assert_eq!(deadlock(&job, &job, &job), None, "node 2 may post");
+        job[2].iter_mut().for_each(|report| report.handles = false);
+        assert!(may_be_deadlock(&job) && deadlock(&job, &job, &job).is_some());
     }
 
     #[test]
