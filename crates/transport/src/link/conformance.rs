@@ -75,12 +75,11 @@ struct Place {
 impl Place {
     fn of(backend: &'static dyn Backend, nodes: [Backends; 2], kernel_copies: bool) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
+        let next = NEXT.fetch_add(1, Ordering::Relaxed);
         let address = match backend.addresses() {
-            AddressKind::Unix => {
-                let next = NEXT.fetch_add(1, Ordering::Relaxed);
-                format!("unix:@mg-link-{}-{next}", std::process::id())
-            }
-            AddressKind::Tcp => "tcp:127.0.0.1:0".to_owned(),
+            AddressKind::Unix => format!("unix:@mg-link-{}-{next}", std::process::id()),
+            // Of this place alone: no other one listens where this one has stopped.
+            AddressKind::Tcp => format!("tcp:127.0.{}.{}:0", 27 + next / 200, 1 + next % 200),
         };
         let (transport, address) = (chosen(backend), address.parse().unwrap());
         Self { transport, address, nodes, kernel_copies, network: None }
