@@ -65,7 +65,7 @@ fn messages() -> Vec<Message> {
         ReadWriteMessage::Try { thread, kind: Kind::Read }.about(1),
         ReadWriteMessage::Refused { thread }.about(1),
         ReadWriteMessage::Release { kind: Kind::Write }.about(1),
-        BarrierMessage::Arrive { arrivals: 1, total: 2, quiescent: false }.about(1),
+        BarrierMessage::Arrive { arrivals: 1, total: 2, quiescent: 0 }.about(1),
         BarrierMessage::Release { arrivals: 1, quiescent: true }.about(1),
         SemaphoreMessage::Request { thread }.about(1),
         SemaphoreMessage::Post { count: 2 }.about(1),

@@ -107,8 +107,8 @@ impl Message {
             21 => LockMessage::Recall { to: node(words)?, tell }.about(id),
             22 => LockMessage::Grant.about(id),
             23 => {
-                BarrierMessage::Arrive { arrivals: words.thread, total: total(words)?, quiescent }
-                    .about(id)
+                let (total, quiescent) = (total(words)?, narrow(words, "quiescent", words.extra)?);
+                BarrierMessage::Arrive { arrivals: words.thread, total, quiescent }.about(id)
             }
             24 => BarrierMessage::Release { arrivals: words.thread, quiescent }.about(id),
             25 => SemaphoreMessage::Request { thread }.about(id),
@@ -191,12 +191,9 @@ fn sync_words(body: SyncMessage) -> Words {
         SyncMessage::Lock(LockMessage::Busy) => plain(36),
         SyncMessage::Lock(LockMessage::Grant) => plain(22),
         SyncMessage::Lock(LockMessage::Offer) => plain(34),
-        SyncMessage::Barrier(BarrierMessage::Arrive { arrivals, total, quiescent }) => Words {
-            flags: quiescent_bit(quiescent),
-            thread: arrivals,
-            value: total.into(),
-            ..plain(23)
-        },
+        SyncMessage::Barrier(BarrierMessage::Arrive { arrivals, total, quiescent }) => {
+            Words { thread: arrivals, value: total.into(), extra: quiescent.into(), ..plain(23) }
+        }
         SyncMessage::Barrier(BarrierMessage::Release { arrivals, quiescent }) => {
             Words { flags: quiescent_bit(quiescent), thread: arrivals, ..plain(24) }
         }

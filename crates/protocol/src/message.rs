@@ -209,9 +209,9 @@ pub enum LockMessage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(missing_docs, reason = "the fields count threads")]
 pub enum BarrierMessage {
-    /// `arrivals` threads of a node have come to a barrier of `total` threads. `quiescent`: they are all
-    /// the threads of that node.
-    Arrive { arrivals: u32, total: u32, quiescent: bool },
+    /// `arrivals` threads of a node have come to a barrier of `total` threads. `quiescent`: with those that wait there
+    /// already they are all the threads of that node, so many; 0 if others run.
+    Arrive { arrivals: u32, total: u32, quiescent: u32 },
     /// `arrivals` threads of this node may go on. `quiescent`: no thread of the job ran when this was
     /// decided, so homes move now.
     Release { arrivals: u32, quiescent: bool },

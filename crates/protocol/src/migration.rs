@@ -2,11 +2,12 @@
 //! quiescent, which homes migrate, and in which order.
 //!
 //! One sequence, from the first arrival to the last node:
-//! 1. *Quiescent* ([`Quiescence`], [`Agreement`]; asked by [`crate::sync::Barrier`]): a node whose
-//!    threads all wait declares that with its arrival, and has flushed before. It stays so until its
-//!    release, since nothing runs there; a thread that begins does not run before the manager has taken
-//!    the declaration back (*retract*), or has decided before. The barrier is quiescent if every node
-//!    of the job is.
+//! 1. *Quiescent* ([`Quiescence`]; asked by [`crate::sync::Barrier`]): a node whose threads all wait declares that
+//!    with its last arrival, and has flushed before. (One that waits for another one's end, or to leave the job, is
+//!    none until it goes on: [`crate::sync::SyncInput::Pause`].) It stays so until its release, since nothing
+//!    runs there; a thread that begins or goes on does not run before the manager has taken the declaration back
+//!    (*retract*), or has decided before. The barrier is quiescent if every node of the job is, and has all its threads
+//!    in this very episode.
 //! 2. *Flush, decide, switch* (at the manager, before any release leaves): what the manager itself has
 //!    written is flushed; of every minipage with one writer since the last such barrier, the writer
 //!    becomes the home (`sole_writers`, [`migrates`]). It has the contents: nobody else
@@ -29,4 +30,4 @@ mod quiescence;
 pub use early_messages::{Ahead, AheadQueue};
 pub(crate) use plan::sole_writers;
 pub use plan::{DYNAMIC_AFTER, MigrationPlan, Migrations, migrates};
-pub use quiescence::{Agreement, Quiescence};
+pub use quiescence::Quiescence;

@@ -485,6 +485,7 @@ fn wait_for(input: &SyncInput) -> Wait {
         SyncInput::ConditionWait { id, .. } => BlockingCall::Condition(id),
         SyncInput::Begin { .. }
         | SyncInput::End { .. }
+        | SyncInput::Pause { .. }
         | SyncInput::TryLock { .. }
         | SyncInput::TimedLock { .. }
         | SyncInput::Unlock { .. }

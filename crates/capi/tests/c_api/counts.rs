@@ -88,6 +88,17 @@ fn what_a_node_reads_and_then_writes_is_fetched_once() {
 }
 
 #[test]
+fn homes_move_to_threads_that_one_of_another_node_has_started_and_joins() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "workers");
+    for consistency in ["lazy-release", "auto"] {
+        for setting in settings(&[1, 2, 4], guards()) {
+            run_well(&launcher(), &Setting { consistency, ..setting }, &program, &[]);
+        }
+    }
+}
+
+#[test]
 fn the_end_of_a_job_says_where_its_time_went_and_counts_what_the_program_did() {
     let dir = TestDir::new();
     let program = compile(&dir, "times");

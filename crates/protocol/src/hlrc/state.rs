@@ -39,7 +39,7 @@ pub struct Away {
 pub struct HomeMoves {
     /// How often in a row to another node than the time before.
     count: u8,
-    /// Where to the last time.
+    /// Where to the last time; before the first, no node but the home and those that asked it know where the home is.
     last: Option<NodeId>,
 }
 
@@ -125,8 +125,8 @@ impl HomeMoves {
     /// A barrier migrates the home. If it comes back to its last writer, its writers do not
     /// change.
     pub(super) fn count(&mut self, context: &EngineContext, to: NodeId) {
-        let Some(enough) = context.dynamic_after else { return };
         let again = self.last.replace(to) == Some(to);
+        let Some(enough) = context.dynamic_after else { return };
         self.count = if again { 0 } else { self.count.saturating_add(1).min(enough) };
     }
 
@@ -236,12 +236,13 @@ impl Copy {
         }
     }
 
-    /// Whether its home is dynamic, as it is after so many migrations: then not all nodes know which
-    /// node it is.
+    /// Whether this node can tell which node the home is: it is that, or a barrier has migrated it, and it is not dynamic,
+    /// as it is after so many migrations.
     #[must_use]
-    pub fn has_dynamic_home(&self, after: Option<u8>) -> bool {
+    pub fn is_home_known(&self, after: Option<u8>) -> bool {
         match self {
-            Self::Home { moves, .. } | Self::Away(Away { moves, .. }) => moves.is_dynamic(after),
+            Self::Home { moves, .. } => !moves.is_dynamic(after),
+            Self::Away(Away { moves, .. }) => moves.last.is_some() && !moves.is_dynamic(after),
         }
     }
 

@@ -23,11 +23,11 @@ pub struct MigrationPlan {
 /// [`crate::Homes::Dynamic`] have such homes (ADR 11).
 pub const DYNAMIC_AFTER: u8 = 2;
 
-/// Whether a minipage's only writer is named in the plan: a dynamic home is, wherever it is, for not all nodes
-/// know.
+/// Whether a minipage's only writer is named in the plan, by what its manager knows of the home: where that is dynamic, or
+/// may have gone to the first node that touched it, the writer is named wherever it is, for not all nodes know.
 #[must_use]
-pub fn migrates(home: NodeId, is_dynamic: bool, writer: NodeId) -> bool {
-    is_dynamic || home != writer
+pub fn migrates(home: NodeId, is_known: bool, writer: NodeId) -> bool {
+    !is_known || home != writer
 }
 
 /// Of all writes since the last quiescent barrier: the minipages that one node alone has written, and

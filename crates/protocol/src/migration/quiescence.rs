@@ -1,4 +1,4 @@
-//! Quiescence: what a node has declared, and what a barrier's manager concludes.
+//! Quiescence: what a node has declared to a barrier's manager.
 
 /// What a node has declared to a barrier's manager in the present episode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
@@ -66,36 +66,5 @@ impl Quiescence {
             *self = Self::Active;
         }
         asked
-    }
-}
-
-/// What the manager knows of the nodes that have come to the present episode.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
-pub enum Agreement {
-    /// All of them have declared that they are quiescent.
-    #[default]
-    Quiescent,
-    /// Some have threads that run on.
-    Active,
-}
-
-impl Agreement {
-    /// Threads of a node come, with its declaration or without.
-    pub(crate) fn arrive(&mut self, quiescent: bool) {
-        if !quiescent {
-            *self = Self::Active;
-        }
-    }
-
-    /// A node takes its declaration back. In an episode that is over it has not come to this one yet.
-    pub(crate) fn retract(&mut self, has_come: bool) {
-        if has_come {
-            *self = Self::Active;
-        }
-    }
-
-    /// The episode is complete, with threads of `nodes_here` nodes of so many: whether homes migrate.
-    pub(crate) fn conclude(&mut self, nodes_here: usize, nodes: u16) -> bool {
-        core::mem::take(self) == Self::Quiescent && nodes_here == usize::from(nodes)
     }
 }

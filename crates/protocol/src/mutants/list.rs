@@ -164,6 +164,7 @@ mutants! {
         "two-writers-move-home" => "Lazy: a home migrates to one of several writers.",
         "active-node-migrates-home" => "Lazy: homes migrate at a barrier while other threads run.",
         "begin-without-retract" => "Lazy: a thread begins on a quiescent node, and the manager is not asked to retract that.",
+        "threads-of-two-episodes" => "Lazy: a barrier's manager takes a node for quiescent of which a thread waits in the episode before.",
         "flushes-wrap" => "The numbers of flushes have 32 bits.",
         "intervals-wrap" => "Lazy: the numbers of intervals have 32 bits.",
         "subtree-speaks-for-all" => "Lazy: what the nodes below one have received counts as received by all, and is forgotten.",

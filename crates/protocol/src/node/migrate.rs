@@ -40,7 +40,7 @@ pub(super) fn before_sending(
         let after = cell.dynamic_after();
         let copy = cell.copy();
         let home = copy.home().unwrap_or(place.me);
-        !outstanding && migrates(home, copy.has_dynamic_home(after), writer)
+        !outstanding && migrates(home, copy.is_home_known(after), writer)
     });
     let moves = moves.collect();
     guard.tracker().log_mut().announce(place.nodes, moves);

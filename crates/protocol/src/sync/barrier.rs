@@ -95,14 +95,16 @@ impl Barrier {
         self.quiescence.look(quiescent);
         if self.unannounced >= local {
             let arrivals = core::mem::take(&mut self.unannounced);
-            let may = quiescent && local > 0;
             let waits = self.waiting.len();
-            let quiescent = mutant!(
+            let all = mutant!(
                 "active-node-migrates-home": local > 0 && self.quiescence.declare(true, 0, 0),
-                else self.quiescence.declare(may, waits, threads)
+                else self.quiescence.declare(quiescent, waits, threads)
             );
+            let quiescent = if all { u32::try_from(waits).unwrap_or(0) } else { 0 };
             let (to, message) = match tree {
-                Some(_) => (context.me, BarrierMessage::Combine { arrivals, total, quiescent }),
+                Some(_) => {
+                    (context.me, BarrierMessage::Combine { arrivals, total, quiescent: all })
+                }
                 None => (context.manager, BarrierMessage::Arrive { arrivals, total, quiescent }),
             };
             context.send(to, message.about(context.id), out);
@@ -229,11 +231,15 @@ impl Barrier {
         context: &SyncContext,
         from: NodeId,
         (arrivals, total): (u32, u32),
-        quiescent: bool,
+        quiescent: u32,
         out: &mut Effects,
     ) -> Result<(), SyncError> {
         self.gathering.check(context.id, (arrivals, total), total.into())?;
-        if self.gathering.come(from, (arrivals, total), quiescent, total.into()) {
+        // Of the threads that it says wait here, some may have been let go from an episode before.
+        let all = |here| {
+            quiescent > 0 && mutant!("threads-of-two-episodes": true, else quiescent == here)
+        };
+        if self.gathering.come(from, (arrivals, total), all, total.into()) {
             let (came, quiescent) = self.gathering.conclude(context.nodes);
             for (to, arrivals) in came {
                 context.send(
@@ -286,7 +292,7 @@ impl Barrier {
     ) -> Result<(), SyncError> {
         self.check_below(context, tree, from, (arrivals, total))?;
         let arrivals_here = total / u32::from(context.nodes) * u32::from(tree.size(context.me));
-        if !self.below.come(from, (arrivals, total), quiescent, arrivals_here.into()) {
+        if !self.below.come(from, (arrivals, total), |_| quiescent, arrivals_here.into()) {
             return Ok(());
         }
         let gathered = 1 + tree.children(context.me).count();

@@ -1,12 +1,11 @@
 //! One episode of a barrier, as far as one node gathers it: who has come, and whether all of them are quiescent.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use multigrain_types::NodeId;
 use multigrain_types::sync_id::IdName;
 
 use super::input::SyncError;
-use crate::migration::Agreement;
 
 /// Threads by the node that has announced them.
 pub(super) type Came = BTreeMap<NodeId, u32>;
@@ -19,8 +18,8 @@ pub(super) struct Gathering {
     here: u64,
     /// The episode's size, once somebody has come.
     total: u32,
-    /// Whether all nodes that have come are quiescent.
-    agreement: Agreement,
+    /// Of them, those that are quiescent.
+    quiescent: BTreeSet<NodeId>,
 }
 
 impl Gathering {
@@ -49,17 +48,23 @@ impl Gathering {
     }
 
     /// Threads of a node, or of it and those below it, have come; they were checked. Whether that makes up the `part`.
+    /// `quiescent` says whether all of the node are here, given how many are: its last word counts.
     pub(super) fn come(
         &mut self,
         from: NodeId,
         (arrivals, total): (u32, u32),
-        quiescent: bool,
+        quiescent: impl FnOnce(u32) -> bool,
         part: u64,
     ) -> bool {
         self.total = total;
-        self.agreement.arrive(quiescent);
         self.here += u64::from(arrivals);
-        *self.came.entry(from).or_insert(0) += arrivals;
+        let of_node = self.came.entry(from).or_insert(0);
+        *of_node += arrivals;
+        if quiescent(*of_node) {
+            self.quiescent.insert(from);
+        } else {
+            self.quiescent.remove(&from);
+        }
         self.here == part
     }
 
@@ -70,15 +75,14 @@ impl Gathering {
 
     /// A node takes back that it is quiescent; false if it has not come to this episode.
     pub(super) fn retract(&mut self, node: NodeId) -> bool {
-        let has_come = self.came.contains_key(&node);
-        self.agreement.retract(has_come);
-        has_come
+        self.quiescent.remove(&node);
+        self.came.contains_key(&node)
     }
 
     /// The episode is complete: who came, and whether all of `nodes` did and are quiescent.
     pub(super) fn conclude(&mut self, nodes: u16) -> (Came, bool) {
         (self.here, self.total) = (0, 0);
-        let quiescent = self.agreement.conclude(self.came.len(), nodes);
+        let quiescent = core::mem::take(&mut self.quiescent).len() == usize::from(nodes);
         (core::mem::take(&mut self.came), quiescent)
     }
 }

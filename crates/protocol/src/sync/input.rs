@@ -18,6 +18,11 @@ pub enum SyncInput {
     End {
         thread: ThreadId,
     },
+    /// A thread of this node waits for what no barrier gives it, and runs no more before it begins again
+    /// ([`SyncInput::Begin`]): for the end of another one, or for all nodes to leave.
+    Pause {
+        thread: ThreadId,
+    },
     Lock {
         thread: ThreadId,
         id: u64,
@@ -48,7 +53,7 @@ pub enum SyncInput {
     },
     /// `local` threads of this node come together and are announced in one message; 0 announces
     /// each thread alone. `total` threads of the job make the episode complete. `quiescent`: homes may
-    /// migrate if all threads of the node wait; it is said only if every thread that can write has begun
+    /// migrate if all threads of the node wait here; it is said only if every thread that can write has begun
     /// ([`SyncInput::Begin`]), or its first write would trap. With [`super::WHOLE`] in the id all nodes come, with as
     /// many threads each.
     Barrier {

@@ -389,6 +389,7 @@ fn spell(from: NodeId, message: Message) -> String {
     // One turn is the usual thing.
     let body = body.replace("turns: 0", "").replace("turns: 1 ", "").replace("turn_us: 0", "");
     let body = body.replace("quiescent: false", "").replace("quiescent: true", "quiescent");
+    let body = body.replace("quiescent: 0", "").replace("quiescent: 1", "quiescent");
     let body = body.replace("waits: true", "").replace("waits: false", "ahead");
     let plain = body.replace("NodeId", "").replace(['(', ')', '{', '}', ',', ':'], " ");
     let names =

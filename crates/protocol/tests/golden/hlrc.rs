@@ -1,6 +1,7 @@
 //! Home-based lazy release consistency. Node 0 has allocated the minipage.
 
 mod ahead;
+mod counted_barriers;
 mod dynamic;
 mod forwarding;
 mod homes;

@@ -156,7 +156,7 @@ fn a_peer_that_uses_too_many_ids_is_refused() {
 #[test]
 #[cfg_attr(miri, ignore = "its 20,000 waiting threads take Miri more than an hour")]
 fn a_peer_of_which_more_threads_wait_than_a_node_has_is_refused() {
-    let arrive = BarrierMessage::Arrive { arrivals: 1, total: 3, quiescent: false };
+    let arrive = BarrierMessage::Arrive { arrivals: 1, total: 3, quiescent: 0 };
     for same in [0, 1] {
         let floods = [
             flood(|id| SemaphoreMessage::Request { thread: ThreadId(0) }.about(id * same)),
@@ -186,7 +186,7 @@ fn a_thread_that_was_let_go_may_wait_again() {
         receives(SyncMessage::Barrier(BarrierMessage::Arrive {
             arrivals: 2,
             total: 2,
-            quiescent: false,
+            quiescent: 0,
         }));
     }
     assert_eq!(tables, SyncTables::default());

@@ -141,8 +141,8 @@ fn synchronization_messages_out_of_place_are_refused() {
         (0, 1, LockMessage::Recall { to: NodeId(2), tell: false }.about(0)),
         (0, 0, LockMessage::Recall { to: NodeId(3), tell: false }.about(0)),
         (1, 2, LockMessage::Offer.about(0)),
-        (0, 1, BarrierMessage::Arrive { arrivals: 0, total: 2, quiescent: false }.about(0)),
-        (1, 2, BarrierMessage::Arrive { arrivals: 1, total: 2, quiescent: false }.about(0)),
+        (0, 1, BarrierMessage::Arrive { arrivals: 0, total: 2, quiescent: 0 }.about(0)),
+        (1, 2, BarrierMessage::Arrive { arrivals: 1, total: 2, quiescent: 0 }.about(0)),
         (1, 0, BarrierMessage::Release { arrivals: 1, quiescent: false }.about(0)),
         // It frees nobody, and would move homes.
         (1, 0, BarrierMessage::Release { arrivals: 0, quiescent: true }.about(0)),

@@ -101,7 +101,7 @@ rows! { lock, LockMessage, u64::from:
 }
 
 rows! { barrier, BarrierMessage, u64::from:
-    23 Arrive (any::<u32>(), any::<u32>(), flag()).prop_map(|(arrivals, total, quiescent)| Arrive {
+    23 Arrive (any::<u32>(), any::<u32>(), any::<u32>()).prop_map(|(arrivals, total, quiescent)| Arrive {
         arrivals, total, quiescent
     });
     24 Release (any::<u32>(), flag()).prop_map(|(arrivals, quiescent)| Release { arrivals, quiescent });

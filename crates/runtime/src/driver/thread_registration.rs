@@ -140,6 +140,26 @@ impl Driver {
         self.wait_for(slot, Wait::Other);
     }
 
+    /// Waits in `call` for the end of another thread. Meanwhile this one counts as none: it keeps no barrier from finding the job
+    /// quiescent, and where one has, it goes on when that has been taken back.
+    ///
+    /// # Errors
+    /// Those of `call`, and of [`Driver::my_slot`].
+    pub(crate) fn paused<T>(&self, call: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+        let (thread, slot) = self.my_slot()?;
+        self.pause(thread);
+        let result = call();
+        slot.arm();
+        self.step_sure(Input::Sync(SyncInput::Begin { thread }));
+        self.wait_for(slot, Wait::Other);
+        result
+    }
+
+    /// A thread waits until all nodes leave the job, and then runs no more, for shared memory.
+    pub(crate) fn pause(&self, thread: ThreadId) {
+        self.step_sure(Input::Sync(SyncInput::Pause { thread }));
+    }
+
     /// The thread of this slot ends, if it had begun; called before the slot is free.
     pub(crate) fn end(&self, thread: ThreadId, slot: &Slot) {
         if slots::held() == Some(thread) {
@@ -178,11 +198,14 @@ impl Driver {
     /// of threads that have not begun trap, but for those of homes that the kernel watches: there every
     /// thread of the process has to be known.
     pub(crate) fn may_be_quiescent(&self, local: u32) -> bool {
-        if local == 0 || !self.tables().is_lazy() {
+        if !self.tables().is_lazy() {
             return false;
         }
         if !self.memory().tracks() {
             return true;
+        }
+        if local == 0 {
+            return false;
         }
         let before = self.threads.count();
         let links = rustix::fs::stat("/proc/self/task").map_or(0, |stat| stat.st_nlink);

@@ -282,6 +282,8 @@ impl Runtime {
             driver.warn_of_held(thread, "a thread left the job");
         }
         if driver.nodes() > 1 {
+            // What this thread has to write it has written: it keeps no barrier from finding the job quiescent.
+            driver.pause(driver.my_slot()?.0);
             self.pass_barrier(LEAVING_BARRIER, driver.nodes().into())?;
             // What lets other nodes go may be held behind writes of threads that are not joined. Flushes end in their
             // order, so it has gone when this thread's release is through.

@@ -94,6 +94,7 @@ impl Orders {
             }
             SyncInput::Begin { .. }
             | SyncInput::End { .. }
+            | SyncInput::Pause { .. }
             | SyncInput::Lock { .. }
             | SyncInput::TryLock { .. }
             | SyncInput::TimedLock { .. }

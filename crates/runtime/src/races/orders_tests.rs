@@ -9,7 +9,7 @@ const GRANT: SyncMessage = SyncMessage::Lock(LockMessage::Grant);
 const WAIT: SyncMessage = SyncMessage::Semaphore(SemaphoreMessage::Grant { thread: ThreadId(0) });
 const POST: SyncMessage = SyncMessage::Semaphore(SemaphoreMessage::Post { count: 1 });
 const ARRIVE: SyncMessage =
-    SyncMessage::Barrier(BarrierMessage::Arrive { arrivals: 1, total: 3, quiescent: false });
+    SyncMessage::Barrier(BarrierMessage::Arrive { arrivals: 1, total: 3, quiescent: 0 });
 const RELEASE: SyncMessage =
     SyncMessage::Barrier(BarrierMessage::Release { arrivals: 1, quiescent: false });
 const UNLOCK: SyncInput = SyncInput::Unlock { thread: ThreadId(0), id: LOCK };

@@ -42,7 +42,7 @@ struct Received {
 
 impl FormerHome {
     fn live(mut self, served: &mpsc::Sender<()>) {
-        let arrive = BarrierMessage::Arrive { arrivals: 1, total: 2, quiescent: true };
+        let arrive = BarrierMessage::Arrive { arrivals: 1, total: 2, quiescent: 1 };
         self.send(Message::Sync { id: BARRIER.into(), body: SyncMessage::Barrier(arrive) }, &[]);
         let mut leaving = false;
         while !leaving {

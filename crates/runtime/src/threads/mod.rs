@@ -239,7 +239,7 @@ impl Threads {
     /// # Errors
     /// [`Error::Invalid`] for a thread that never was, or was joined or detached already.
     pub(crate) fn join(driver: &Driver, handle: ThreadHandle) -> Result<u64, Error> {
-        let ended = ask_about(driver, handle, Request::ThreadJoin)?;
+        let ended = driver.paused(|| ask_about(driver, handle, Request::ThreadJoin))?;
         tsan::take(Token::ThreadEnd(handle.0));
         Ok(ended)
     }

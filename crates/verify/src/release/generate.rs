@@ -352,11 +352,12 @@ impl Writer {
         let total = comes.iter().filter(|&&comes| comes).count();
         // Not the barriers of all, to which others may come meanwhile.
         let (id, total) = (4 + rng.below32(4), u32::try_from(total).unwrap_or(0));
+        let alone = rng.once_in(2);
         for rank in (0..self.job.nodes).map(NodeId) {
             let threads = self.job.threads.iter_mut().zip(&comes);
             let here: Vec<_> =
                 threads.filter(|(thread, comes)| thread.node == rank && **comes).collect();
-            let local = u32::try_from(here.len()).unwrap_or(0);
+            let local = if alone { 0 } else { u32::try_from(here.len()).unwrap_or(0) };
             let quiescent = !rng.once_in(4);
             for (thread, _) in here {
                 thread.program.push(Op::Barrier { id, local, total, quiescent });
@@ -368,7 +369,7 @@ impl Writer {
     fn barrier(&mut self, rng: &mut Rng) {
         let id = rng.below32(4);
         let total = self.job.first_threads();
-        let (active, alone) = (rng.once_in(4), rng.once_in(6));
+        let (active, alone) = (rng.once_in(4), rng.once_in(3));
         let minipages = self.job.minipages.len();
         let ahead = rng.once_in(3);
         for rank in (0..self.job.nodes).map(NodeId) {
@@ -376,7 +377,7 @@ impl Writer {
             let here = threads.filter(|thread| thread.node == rank && !thread.started);
             let here: Vec<_> = here.collect();
             let count = u32::try_from(here.len()).unwrap_or(0);
-            let quiescent = !alone && (!active || !rng.once_in(2));
+            let quiescent = !active || !rng.once_in(2);
             let local = if alone { 0 } else { count };
             for thread in here {
                 // What it asked for comes while all wait, and homes move.

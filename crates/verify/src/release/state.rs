@@ -49,6 +49,10 @@ pub enum Phase {
     Beginning,
     /// It runs, and its starter does not know.
     Begun,
+    /// Another thread has ended for which it waited; its node takes it up again.
+    Resuming,
+    /// It runs again, and has not acquired what that thread has released.
+    Resumed,
     /// About to start a thread, or to end: it releases first.
     Releasing,
     /// It has released, and has not notified anybody.

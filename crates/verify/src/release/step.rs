@@ -48,11 +48,12 @@ impl State {
                 Some(_) => true,
                 None => plan.started,
             },
-            Phase::Trapped | Phase::Woken | Phase::Begun | Phase::Released => true,
+            Phase::Trapped | Phase::Woken | Phase::Begun | Phase::Resumed | Phase::Released => true,
             Phase::Faulted
             | Phase::Blocked
             | Phase::Unborn
             | Phase::Beginning
+            | Phase::Resuming
             | Phase::Releasing
             | Phase::Ended => false,
         }
@@ -107,7 +108,7 @@ impl State {
             Packet::Start(thread) => self.begin(job, thread),
             Packet::Started(thread) => self.answer(job, Op::Start(thread)),
             Packet::Join(thread) => self.join(job, thread),
-            Packet::Ended(thread) => self.answer(job, Op::Join(thread)),
+            Packet::Ended(thread) => self.resume(job, Op::Join(thread)),
         }
     }
 
@@ -117,11 +118,14 @@ impl State {
         let op = plan.program.get(now.done as usize).copied();
         let op = match (now.phase, op) {
             (Phase::Begun, _) => return self.begun(job, thread),
+            (Phase::Resumed, _) => return self.go_on(job, thread),
             (Phase::Released, Some(Op::Start(started))) => return self.start(job, thread, started),
             (Phase::Released, _) => return self.ended(job, thread),
             (Phase::Running, Some(Op::Join(ended))) => {
                 now.phase = Phase::Blocked;
                 let to = job.threads[usize::from(ended)].node;
+                let pause = SyncInput::Pause { thread: id(thread) };
+                self.input(job, plan.node, Input::Sync(pause));
                 return self.notify(job, (plan.node, to), Packet::Join(ended));
             }
             (Phase::Running, Some(Op::Start(_)) | None) => {
@@ -165,6 +169,8 @@ impl State {
                 | Phase::Unborn
                 | Phase::Beginning
                 | Phase::Begun
+                | Phase::Resuming
+                | Phase::Resumed
                 | Phase::Releasing
                 | Phase::Released
                 | Phase::Ended,

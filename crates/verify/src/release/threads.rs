@@ -67,9 +67,23 @@ impl State {
         }
     }
 
-    /// What a thread has asked for is so: it acquires and goes on.
+    /// What a thread has asked for is so: it goes on.
     pub(super) fn answer(&mut self, job: &Job, asked: Op) {
+        if let Some(thread) = self.waiting_for(job, asked) {
+            self.go_on(job, thread);
+        }
+    }
+
+    /// A thread has ended for which another one waits: the node of that one takes it up again.
+    pub(super) fn resume(&mut self, job: &Job, asked: Op) {
         let Some(thread) = self.waiting_for(job, asked) else { return };
+        self.threads[thread].phase = Phase::Resuming;
+        let begin = SyncInput::Begin { thread: id(thread) };
+        self.input(job, job.threads[thread].node, Input::Sync(begin));
+    }
+
+    /// A thread has what it asked for: it acquires and goes on.
+    pub(super) fn go_on(&mut self, job: &Job, thread: usize) {
         let now = &mut self.threads[thread];
         now.phase = Phase::Running;
         now.done += 1;
@@ -88,7 +102,7 @@ impl State {
             Packet::Start(thread) => self.begin(job, thread),
             Packet::Started(thread) => self.answer(job, Op::Start(thread)),
             Packet::Join(thread) => self.join(job, thread),
-            Packet::Ended(thread) => self.answer(job, Op::Join(thread)),
+            Packet::Ended(thread) => self.resume(job, Op::Join(thread)),
             Packet::Message { .. }
             | Packet::Operand(..)
             | Packet::WriteNotices(_)

@@ -56,6 +56,7 @@ pub(super) fn line(job: &Job, before: &State, action: Action, after: &State) -> 
             let op = op.map_or("end".to_owned(), ToString::to_string);
             let how = match (now.phase, after.threads[thread].phase) {
                 (Phase::Begun, _) => "begins, to",
+                (Phase::Resumed, _) => "goes on, to",
                 (Phase::Released, _) => "has released to",
                 (_, Phase::Releasing | Phase::Released) => "releases to",
                 (Phase::Woken, _) => "resumes to",
@@ -65,7 +66,13 @@ pub(super) fn line(job: &Job, before: &State, action: Action, after: &State) -> 
                 (_, Phase::Blocked) => "waits to",
                 (
                     _,
-                    Phase::Running | Phase::Unborn | Phase::Beginning | Phase::Begun | Phase::Ended,
+                    Phase::Running
+                    | Phase::Unborn
+                    | Phase::Beginning
+                    | Phase::Begun
+                    | Phase::Resuming
+                    | Phase::Resumed
+                    | Phase::Ended,
                 ) => "does",
             };
             format!("thread {thread} on {} {how} {op}", plan.node)

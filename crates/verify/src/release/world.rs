@@ -158,6 +158,7 @@ impl World for Stage<'_> {
                 state.done += u32::from(!matches!(op, Some(Op::Await { .. })));
             }
             (true, Phase::Beginning) => state.phase = Phase::Begun,
+            (true, Phase::Resuming) => state.phase = Phase::Resumed,
             (true, Phase::Releasing) => state.phase = Phase::Released,
             (
                 _,
@@ -166,10 +167,18 @@ impl World for Stage<'_> {
                 | Phase::Woken
                 | Phase::Unborn
                 | Phase::Begun
+                | Phase::Resumed
                 | Phase::Released
                 | Phase::Ended,
             )
-            | (false, Phase::Faulted | Phase::Blocked | Phase::Beginning | Phase::Releasing) => {
+            | (
+                false,
+                Phase::Faulted
+                | Phase::Blocked
+                | Phase::Beginning
+                | Phase::Resuming
+                | Phase::Releasing,
+            ) => {
                 self.broken(format!("{thread} is woken but does not wait"));
             }
         }

@@ -30,7 +30,7 @@ fn say(
 
 /// Everybody comes to a barrier that node 0 manages; who turned, and where homes move to.
 fn quiescent_barrier(job: &mut [IntervalLog], homes: &[(MinipageId, NodeId)]) {
-    let arrive = BarrierMessage::Arrive { arrivals: 1, total: 3, quiescent: true };
+    let arrive = BarrierMessage::Arrive { arrivals: 1, total: 3, quiescent: 1 };
     for node in [1, 2] {
         say(job, node, 0, Some(SyncMessage::Barrier(arrive)));
     }

@@ -41,6 +41,10 @@ impl SyncTables {
                 self.abandon(thread);
                 Ok(())
             }
+            SyncInput::Pause { .. } => {
+                self.here.threads = self.here.threads.saturating_sub(1);
+                Ok(())
+            }
             SyncInput::Lock { thread, id } => self.acquire(at(id), thread, Patience::Endless, out),
             SyncInput::TimedLock { thread, id } => {
                 self.acquire(at(id), thread, Patience::Limited, out)

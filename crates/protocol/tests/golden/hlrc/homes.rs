@@ -354,7 +354,7 @@ fn a_node_is_quiescent_only_if_all_who_come_together_found_it_so() {
             let come = SyncInput::Barrier { thread, id: 0, local: 2, total: 4, quiescent };
             tables.ask(NodeId(1), 2, &come, &mut out).expect("it may come");
         }
-        let quiescent = looks == [true, true];
+        let quiescent = if looks == [true, true] { 2 } else { 0 };
         let message = BarrierMessage::Arrive { arrivals: 2, total: 4, quiescent }.about(0);
         assert_eq!(out[..], [Effect::Send { to: NodeId(0), message }]);
     }

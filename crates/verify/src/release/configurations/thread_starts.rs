@@ -1,5 +1,6 @@
 //! Threads that begin, end and are joined at any moment: at a node whose threads all wait at a barrier
-//! already, under a lock, one by the other. And numbers that pass the end of 32 bits.
+//! already, under a lock, one by the other. Barriers to which threads come one by one, while others wait for their
+//! end. And numbers that pass the end of 32 bits.
 
 use multigrain_types::Consistency;
 use multigrain_types::Consistency::{Auto, EagerRelease, LazyRelease, Sequential};
@@ -11,6 +12,9 @@ use crate::release::program::{Job, Op};
 
 /// A barrier of two nodes that node 0 manages.
 const MEET_AT_0: Op = Barrier { id: 0, local: 1, total: 2, quiescent: true };
+
+/// The same, to which each thread comes alone.
+const COUNTED: Op = Barrier { id: 0, local: 0, total: 2, quiescent: true };
 
 /// Where flushes, intervals and migrations are counted on from: 32 bits end while they run.
 const NEAR_THE_END: u64 = u32::MAX as u64 - 1;
@@ -27,64 +31,76 @@ pub(super) fn rows() -> Vec<Configuration> {
     rows
 }
 
-type Rows = [(&'static str, usize); 9];
+type Rows = [(&'static str, usize); 12];
 
 /// How many states the jobs have.
 const STATES: [(Consistency, Rows); 4] = [
     (
         Sequential,
         [
-            ("starts/sequential/at-an-arrived-node", 469),
-            ("starts/sequential/at-an-arrived-manager", 445),
-            ("starts/sequential/runs-on-across-the-barrier", 528),
-            ("starts/sequential/starts-another", 3852),
-            ("starts/sequential/under-a-lock", 349),
-            ("starts/sequential/on-its-own-node", 69),
+            ("starts/sequential/at-an-arrived-node", 473),
+            ("starts/sequential/at-an-arrived-manager", 449),
+            ("starts/sequential/runs-on-across-the-barrier", 533),
+            ("starts/sequential/starts-another", 4710),
+            ("starts/sequential/under-a-lock", 353),
+            ("starts/sequential/on-its-own-node", 72),
             ("starts/sequential/numbers-near-the-end", 3346),
             ("starts/sequential/numbers-near-the-end-at-barriers", 356),
-            ("starts/sequential/two-that-end-at-once", 6510),
+            ("starts/sequential/two-that-end-at-once", 6896),
+            ("starts/sequential/whoever-joins-keeps-no-home", 239),
+            ("starts/sequential/joined-at-an-arrived-node", 7676),
+            ("starts/sequential/threads-of-two-episodes", 668),
         ],
     ),
     (
         EagerRelease,
         [
-            ("starts/eager/at-an-arrived-node", 640),
-            ("starts/eager/at-an-arrived-manager", 577),
-            ("starts/eager/runs-on-across-the-barrier", 818),
-            ("starts/eager/starts-another", 4289),
-            ("starts/eager/under-a-lock", 318),
-            ("starts/eager/on-its-own-node", 69),
+            ("starts/eager/at-an-arrived-node", 646),
+            ("starts/eager/at-an-arrived-manager", 583),
+            ("starts/eager/runs-on-across-the-barrier", 826),
+            ("starts/eager/starts-another", 5239),
+            ("starts/eager/under-a-lock", 322),
+            ("starts/eager/on-its-own-node", 72),
             ("starts/eager/numbers-near-the-end", 3160),
             ("starts/eager/numbers-near-the-end-at-barriers", 880),
-            ("starts/eager/two-that-end-at-once", 9602),
+            ("starts/eager/two-that-end-at-once", 10_403),
+            ("starts/eager/whoever-joins-keeps-no-home", 244),
+            ("starts/eager/joined-at-an-arrived-node", 34_222),
+            ("starts/eager/threads-of-two-episodes", 975),
         ],
     ),
     (
         LazyRelease,
         [
-            ("starts/lazy/at-an-arrived-node", 3222),
-            ("starts/lazy/at-an-arrived-manager", 5622),
-            ("starts/lazy/runs-on-across-the-barrier", 2507),
-            ("starts/lazy/starts-another", 13_367),
-            ("starts/lazy/under-a-lock", 385),
-            ("starts/lazy/on-its-own-node", 69),
+            ("starts/lazy/at-an-arrived-node", 3256),
+            ("starts/lazy/at-an-arrived-manager", 5666),
+            ("starts/lazy/runs-on-across-the-barrier", 2545),
+            ("starts/lazy/starts-another", 16_479),
+            ("starts/lazy/under-a-lock", 394),
+            ("starts/lazy/on-its-own-node", 72),
             ("starts/lazy/numbers-near-the-end", 2965),
             ("starts/lazy/numbers-near-the-end-at-barriers", 450),
-            ("starts/lazy/two-that-end-at-once", 14_014),
+            ("starts/lazy/two-that-end-at-once", 14_907),
+            ("starts/lazy/whoever-joins-keeps-no-home", 273),
+            ("starts/lazy/joined-at-an-arrived-node", 50_511),
+            ("starts/lazy/threads-of-two-episodes", 494),
         ],
     ),
     (
         Auto,
         [
-            ("starts/auto/at-an-arrived-node", 2270),
-            ("starts/auto/at-an-arrived-manager", 2985),
-            ("starts/auto/runs-on-across-the-barrier", 2088),
-            ("starts/auto/starts-another", 11_509),
-            ("starts/auto/under-a-lock", 364),
-            ("starts/auto/on-its-own-node", 69),
+            ("starts/auto/at-an-arrived-node", 2298),
+            ("starts/auto/at-an-arrived-manager", 3017),
+            ("starts/auto/runs-on-across-the-barrier", 2120),
+            ("starts/auto/starts-another", 14_339),
+            ("starts/auto/under-a-lock", 373),
+            ("starts/auto/on-its-own-node", 72),
             ("starts/auto/numbers-near-the-end", 2890),
             ("starts/auto/numbers-near-the-end-at-barriers", 445),
-            ("starts/auto/two-that-end-at-once", 11_286),
+            ("starts/auto/two-that-end-at-once", 12_125),
+            ("starts/auto/whoever-joins-keeps-no-home", 273),
+            ("starts/auto/joined-at-an-arrived-node", 59_195),
+            ("starts/auto/threads-of-two-episodes", 494),
         ],
     ),
 ];
@@ -155,5 +171,25 @@ fn jobs(c: Consistency) -> Vec<Job> {
             .thread(0, &[Write(0, 3, 7)])
             .started_thread(0, &[Write(0, 1, 1)])
             .started_thread(0, &[]),
+        // One thread starts all that work, and joins them: homes move meanwhile.
+        Job::new(2)
+            .minipage(c, 0, 0)
+            .thread(0, &[Write(0, 2, 9), Start(1), Start(2), Join(1), Join(2), Read(0, 0)])
+            .started_thread(0, &[COUNTED, COUNTED, Read(0, 0)])
+            .started_thread(1, &[Write(0, 0, 1), COUNTED, Write(0, 1, 2), COUNTED]),
+        // What it waits for ends while all others are at the barrier: it writes on.
+        Job::new(2)
+            .minipage(c, 0, 0)
+            .thread(0, &[Start(3), Join(3), Write(0, 2, 5)])
+            .thread(0, &[Write(0, 3, 7), COUNTED, Read(0, 3)])
+            .thread(1, &[Write(0, 0, 1), COUNTED, Write(0, 0, 2)])
+            .started_thread(1, &[Write(0, 1, 1)]),
+        // Of node 1 both threads wait, one of them in the episode before, which has ended.
+        Job::new(2)
+            .minipage(c, 0, 0)
+            .thread(0, &[Start(3), COUNTED])
+            .thread(1, &[Write(0, 0, 1), COUNTED, Write(0, 0, 2)])
+            .thread(1, &[COUNTED])
+            .started_thread(0, &[COUNTED]),
     ]
 }

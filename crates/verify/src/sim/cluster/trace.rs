@@ -47,7 +47,7 @@ impl Subject {
             | Input::Acquire
             | Input::WriteNotices { .. } => Self::Job,
             Input::Operand { id, .. } => Self::Id(*id),
-            Input::Sync(S::Begin { .. } | S::End { .. }) => Self::Job,
+            Input::Sync(S::Begin { .. } | S::End { .. } | S::Pause { .. }) => Self::Job,
             Input::Sync(
                 S::Lock { id, .. }
                 | S::TryLock { id, .. }
