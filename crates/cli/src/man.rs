@@ -50,7 +50,7 @@ const ENVIRONMENT: &[(&str, &str)] = &[
         "MULTIGRAIN_SHARING",
         "on or off: what the line `sharing` of --summary is made of is counted.",
     ),
-    ("MULTIGRAIN_SHARED", "Bytes of shared address space (--shared)."),
+    ("MULTIGRAIN_SHARED", "Size of the shared address space, with the suffixes of --shared."),
     ("MULTIGRAIN_CHUNK", "Chunking level (--chunk)."),
 ];
 

@@ -138,7 +138,9 @@ impl Config {
     /// How much memory is shared, how, and how accesses are seen.
     fn read_memory(&mut self, variables: &Variables<'_>) -> Result<(), Error> {
         if let Some(text) = variables.get("SHARED")? {
-            self.memory.shared_bytes = number("SHARED", &text, 1..=Self::MOST_SHARED_BYTES)?;
+            let bytes = Self::parse_shared_size(&text);
+            self.memory.shared_bytes =
+                bytes.map_err(|why| wrong("SHARED", &format!("{text}: {why}")))?;
         }
         if let Some(text) = variables.get("CHUNK")? {
             self.memory.policy.chunk = number("CHUNK", &text, 1..=Self::LARGEST_CHUNK)?;
@@ -214,12 +216,15 @@ mod tests {
         };
         assert_eq!(of("MULTIGRAIN_THREADS", "4096").unwrap().threads, 4096);
         assert_eq!(of("MULTIGRAIN_CHUNK", "65536").unwrap().memory.policy.chunk, 65_536);
+        assert_eq!(of("MULTIGRAIN_SHARED", "1048576").unwrap().memory.shared_bytes, 1 << 20);
+        assert_eq!(of("MULTIGRAIN_SHARED", "1G").unwrap().memory.shared_bytes, 1 << 30);
         assert_eq!(of("MULTIGRAIN_TRANSPORT", "tcp").unwrap().launch.links.transport.name(), "tcp");
         assert_eq!(of("MULTIGRAIN_RANK", "nonsense").unwrap().rank, NodeId(0));
         for (name, value) in [
             ("MULTIGRAIN_THREADS", "4097"),
             ("MULTIGRAIN_CHUNK", "65537"),
             ("MULTIGRAIN_SHARED", "1098412116148224"),
+            ("MULTIGRAIN_SHARED", "12Q"),
             ("MULTIGRAIN_WAIT", "doze"),
             ("MULTIGRAIN_BOOT_SECONDS", "0"),
             ("MULTIGRAIN_BOOT_SECONDS", "1e-30"),

@@ -14,12 +14,14 @@ pub mod limits;
 mod number_ranges;
 pub mod phrases;
 mod policy;
+mod size;
 pub mod sync_id;
 pub mod tree;
 
 pub use consistency::Consistency;
 pub use number_ranges::in_runs;
 pub use policy::{Compression, Placement, SegmentPolicy};
+pub use size::parse_size;
 
 use core::fmt;
 

@@ -68,30 +68,8 @@ impl fmt::Display for Wait {
     }
 }
 
-/// Bytes, or with a suffix K, M or G.
+/// Bytes, or with a suffix.
 pub(super) fn parse_size(text: &str) -> Result<usize, String> {
-    let wrong = || "give bytes above 0, such as 524288, 512K or 64M".to_owned();
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (number, suffix) = text.split_at(digits);
-    let shift = match suffix.to_ascii_lowercase().as_str() {
-        "" => 0,
-        "k" | "kib" => 10,
-        "m" | "mib" => 20,
-        "g" | "gib" => 30,
-        _ => return Err(wrong()),
-    };
-    let number: usize = number.parse().map_err(|_| wrong())?;
-    number.checked_mul(1 << shift).filter(|&bytes| bytes > 0).ok_or_else(wrong)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes_are_powers_of_1024() {
-        assert_eq!(parse_size("512K"), Ok(512 << 10));
-        assert_eq!(parse_size("64M"), Ok(64 << 20));
-        assert!(parse_size("M").is_err() && parse_size("0").is_err());
-    }
+    let bytes = multigrain_types::parse_size(text).and_then(|bytes| bytes.try_into().ok());
+    bytes.ok_or_else(|| "give bytes above 0, such as 524288, 512K or 64M".to_owned())
 }

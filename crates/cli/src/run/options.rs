@@ -204,7 +204,7 @@ pub(crate) struct PlaceArgs {
 
     /// Size of the shared address space: bytes, or with a suffix K, M, G or T (powers of 1024); up to
     /// almost 16T [default: 64G].
-    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    #[arg(long, value_name = "SIZE", value_parser = Config::parse_shared_size)]
     pub(super) shared: Option<u64>,
 
     /// How long nodes wait for each other at the start, in seconds [default: 30, and more for many
@@ -418,42 +418,9 @@ fn parse_seconds(text: &str) -> Result<Duration, String> {
     }
 }
 
-fn parse_size(text: &str) -> Result<u64, String> {
-    let wrong = || "give a whole number above 0, such as 4096, 512M or 64G".to_owned();
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (number, suffix) = text.split_at(digits);
-    let shift = match suffix.to_ascii_lowercase().as_str() {
-        "" | "b" => 0,
-        "k" | "kb" | "kib" => 10,
-        "m" | "mb" | "mib" => 20,
-        "g" | "gb" | "gib" => 30,
-        "t" | "tb" | "tib" => 40,
-        _ => return Err(wrong()),
-    };
-    let number: u64 = number.parse().map_err(|_| wrong())?;
-    let bytes = number.checked_mul(1 << shift).filter(|&bytes| bytes > 0).ok_or_else(wrong)?;
-    if bytes > Config::MOST_SHARED_BYTES {
-        return Err(format!(
-            "there can be {} bytes, almost 16T, at most",
-            Config::MOST_SHARED_BYTES
-        ));
-    }
-    Ok(bytes)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn sizes_are_powers_of_1024() {
-        assert_eq!(parse_size("4096"), Ok(4096));
-        assert_eq!(parse_size("64G"), Ok(64 << 30));
-        assert_eq!(parse_size("3mib"), Ok(3 << 20));
-        for wrong in ["", "G", "0", "-1", "1.5G", "64X", "99999999999T", "16T", "999T"] {
-            assert!(parse_size(wrong).is_err(), "{wrong}");
-        }
-    }
 
     #[test]
     fn the_consistencies_are_those_of_the_runtime() {

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use multigrain_types::parse_size;
+
 use super::Config;
 
 /// Shared size when nothing is said, bytes: address space, not memory.
@@ -19,4 +21,36 @@ impl Config {
     pub const LARGEST_CHUNK: u32 = 1 << 16;
     /// Largest shared size, bytes.
     pub const MOST_SHARED_BYTES: u64 = multigrain_memory::MOST_OBJECT_BYTES;
+
+    /// The shared size that `--shared` and MULTIGRAIN_SHARED say, bytes.
+    ///
+    /// # Errors
+    /// What is wrong with it and what to do, in words.
+    pub fn parse_shared_size(text: &str) -> Result<u64, String> {
+        let wrong = || "give a whole number above 0, such as 4096, 512M or 64G".to_owned();
+        let bytes = parse_size(text).ok_or_else(wrong)?;
+        let most = Self::MOST_SHARED_BYTES;
+        if bytes > most {
+            return Err(format!("there can be {most} bytes, almost 16T, at most"));
+        }
+        Ok(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shared_size_has_suffixes_and_a_limit() {
+        assert_eq!(Config::parse_shared_size("64G"), Ok(64 << 30));
+        for (text, why) in [
+            ("64X", "give a whole number above 0"),
+            ("99999999999T", "give a whole number above 0"),
+            ("16T", "there can be 17587891077120 bytes, almost 16T, at most"),
+        ] {
+            let said = Config::parse_shared_size(text).unwrap_err();
+            assert!(said.starts_with(why), "{text}: {said}");
+        }
+    }
 }
