@@ -39,6 +39,11 @@ fn what_every_node_would_refuse_the_launcher_refuses() {
         ),
         ("--tag-output", ("MULTIGRAIN_THREADS", "4097"), "invalid argument: MULTIGRAIN_THREADS"),
         ("-x MULTIGRAIN_CHUNK=65537", ("", ""), "invalid argument: MULTIGRAIN_CHUNK cannot be"),
+        (
+            "--tag-output",
+            ("MULTIGRAIN_SHARED", "64"),
+            "invalid argument: MULTIGRAIN_SHARED cannot be 64: 64 bytes are not enough; 64M or 64G",
+        ),
     ] {
         let mut command = multigrain();
         command.args(["run", "-n", "3"]).args(options.split(' ')).args(["--", "echo", "there"]);
@@ -55,6 +60,7 @@ fn what_every_node_would_refuse_the_launcher_refuses() {
         ("--chunk", "65537", "65536"),
         ("--shared", "16T", "17587891077120 bytes, almost 16T"),
         ("--shared", "999T", "almost 16T, at most"),
+        ("--shared", "64", "64 bytes are not enough; 64M or 64G may be meant"),
     ] {
         let ended =
             run(multigrain().args(["run", "-n", "3", option, value, "--", "echo", "there"]));

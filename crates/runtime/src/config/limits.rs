@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use multigrain_types::parse_size;
+use multigrain_types::{PAGE_BYTES, parse_size};
 
 use super::Config;
 
@@ -19,6 +19,8 @@ pub(super) const MOST_BOOT_SECONDS: f64 = 31_536_000.0;
 impl Config {
     /// Largest chunking level.
     pub const LARGEST_CHUNK: u32 = 1 << 16;
+    /// Smallest shared size, bytes: there is nothing smaller to allocate from than a page.
+    const LEAST_SHARED_BYTES: u64 = PAGE_BYTES as u64;
     /// Largest shared size, bytes.
     pub const MOST_SHARED_BYTES: u64 = multigrain_memory::MOST_OBJECT_BYTES;
 
@@ -33,6 +35,12 @@ impl Config {
         if bytes > most {
             return Err(format!("there can be {most} bytes, almost 16T, at most"));
         }
+        if bytes < Self::LEAST_SHARED_BYTES {
+            let number = text.trim_end_matches(|c: char| !c.is_ascii_digit());
+            return Err(format!(
+                "{bytes} bytes are not enough; {number}M or {number}G may be meant"
+            ));
+        }
         Ok(bytes)
     }
 }
@@ -42,11 +50,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_shared_size_has_suffixes_and_a_limit() {
+    fn a_shared_size_has_suffixes_and_limits() {
         assert_eq!(Config::parse_shared_size("64G"), Ok(64 << 30));
+        assert_eq!(Config::parse_shared_size("4096"), Ok(4096));
         for (text, why) in [
             ("64X", "give a whole number above 0"),
             ("99999999999T", "give a whole number above 0"),
+            ("64", "64 bytes are not enough; 64M or 64G may be meant"),
+            ("2K", "2048 bytes are not enough; 2M or 2G may be meant"),
             ("16T", "there can be 17587891077120 bytes, almost 16T, at most"),
         ] {
             let said = Config::parse_shared_size(text).unwrap_err();
