@@ -26,6 +26,21 @@ fn the_secret_is_in_no_environment_and_its_pipe_is_closed_as_a_node_joins() {
     }
 }
 
+#[test]
+fn a_misspelt_variable_is_named_once_with_or_without_a_launcher() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "probe");
+    let line = "MULTIGRAIN_GAURD is no variable of Multigrain; MULTIGRAIN_GUARD may be meant\n";
+    let options = &["-x", "MULTIGRAIN_GAURD=uffd", "-x", "MULTIGRAIN_INPUT_FILE=a"];
+    let ended = run(&launcher(), &Setting { options, ..Setting::nodes(3) }, &program, &[]);
+    assert_eq!((ended.code, ended.err), (Some(0), format!("multigrain: {line}")));
+    let mut alone = Command::new(&program);
+    let output = alone.env("MULTIGRAIN_GAURD", "uffd").env("MULTIGRAIN_SHARED", "1G").output();
+    let output = output.unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!((output.status.code(), said), (Some(0), format!("multigrain: node 0: {line}")));
+}
+
 /// Two nodes that run `tests/c/build.c`, built with these flags and number 1, or with 2 on node 1.
 fn two_builds(flags: &[&str], second: u32) -> Ended {
     let dir = TestDir::new();

@@ -135,7 +135,7 @@ fn write_page(directory: &Path, name: &str, command: Command) -> Result<()> {
         more.text([roman(
             "The launcher sets these for every node. THREADS, GUARD, TRACKING, WAIT, MANAGER, LEARN, \
              CONSISTENCY, CHECK_RACES, SHARING, SHARED and CHUNK may also be set by the user; options win \
-             over them.",
+             over them. A name that is nearly one of them is named on stderr.",
         )]);
         entries(&mut more, ENVIRONMENT);
         more.control("SH", ["SIGNALS"]);

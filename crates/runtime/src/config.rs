@@ -2,6 +2,7 @@
 
 mod launch;
 mod limits;
+mod misspelt;
 mod variables;
 
 use std::env;
@@ -17,6 +18,7 @@ use crate::error::Error;
 use crate::receiver::WaitMode;
 pub use launch::Launch;
 use limits::{DEFAULT_SHARED_BYTES, MOST_BOOT_SECONDS};
+pub(crate) use misspelt::misspelt;
 pub(crate) use variables::{Variables, choose};
 use variables::{number, wrong};
 

@@ -4,6 +4,7 @@ use core::ops::RangeInclusive;
 use std::ffi::OsString;
 use std::os::fd::RawFd;
 
+use super::misspelt::is_known;
 use crate::error::Error;
 
 /// The variables of a node, by their names without the prefix `MULTIGRAIN_`.
@@ -20,6 +21,7 @@ impl<'a> Variables<'a> {
     /// # Errors
     /// [`Error::Invalid`]: it is no text.
     pub(crate) fn get(&self, name: &str) -> Result<Option<String>, Error> {
+        debug_assert!(is_known(name), "{name} is in a list of config/misspelt.rs");
         match (self.0)(&format!("MULTIGRAIN_{name}")).map(OsString::into_string) {
             Some(Ok(text)) => Ok(Some(text).filter(|text| !text.is_empty())),
             Some(Err(_)) => Err(wrong(name, "(not text)")),

@@ -23,7 +23,7 @@ use multigrain_types::control::{Count, Message};
 use multigrain_types::{NodeId, ThreadId};
 
 use crate::collective::{Collective, Combine, Party};
-use crate::config::Config;
+use crate::config::{Config, misspelt};
 use crate::directory::Directory;
 use crate::directory::names::Names;
 use crate::driver::Driver;
@@ -116,6 +116,12 @@ impl Runtime {
     fn new(config: &Config) -> Result<Self, Error> {
         let secret = config.launch.secret_to_join()?;
         let control = boot::control(config)?;
+        let launcher = Launcher::new(config.rank, control);
+        // One node says so for all: their settings are the same.
+        if config.rank == NodeId(0) {
+            let names = std::env::vars_os().map(|(name, _)| name);
+            misspelt(names).iter().for_each(|line| launcher.note(line));
+        }
         let memory = Memory::new(&config.memory)?;
         let nodes = u16::try_from(config.launch.peers.len().max(1)).map_err(|_| {
             Error::Limit(format!("{} nodes are too many", config.launch.peers.len()))
@@ -125,7 +131,7 @@ impl Runtime {
                 drop(boot::listeners(config)?);
                 Mesh::single()
             }
-            _ => boot::boot_mesh(config, secret, &Launcher::new(config.rank, control))?,
+            _ => boot::boot_mesh(config, secret, &launcher)?,
         };
         Self::assemble(config, nodes, memory, mesh, control)
     }

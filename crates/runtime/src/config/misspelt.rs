@@ -1,0 +1,89 @@
+//! Variables that nobody reads because their names are misspelt.
+
+use std::ffi::OsString;
+
+const PREFIX: &str = "MULTIGRAIN_";
+
+/// Those that a user may set, without the prefix.
+const SETTINGS: [&str; 17] = [
+    "BOOT_SECONDS",
+    "CHECK_RACES",
+    "CHUNK",
+    "CONSISTENCY",
+    "EMULATE",
+    "ENCRYPT",
+    "GUARD",
+    "INTERFACE",
+    "LEARN",
+    "MANAGER",
+    "PORTS",
+    "SHARED",
+    "SHARING",
+    "THREADS",
+    "TRACKING",
+    "TRANSPORT",
+    "WAIT",
+];
+
+/// Those that launcher, agents, nodes and tools set for each other.
+const OWN: [&str; 12] = [
+    "ADDRESSES_FIXED",
+    "CONTROL_FD",
+    "INJECT",
+    "JOB",
+    "LISTEN_FD",
+    "MUTANT",
+    "NODES",
+    "PART",
+    "PEERS",
+    "PROGRAMS",
+    "RANK",
+    "SECRET_FD",
+];
+
+/// At how many letters that are wrong, missing, too many or in each other's place a name is still the other one.
+const MOST_WRONG: usize = 2;
+
+/// Whether a variable of this name, without the prefix, is one of Multigrain's.
+pub(super) fn is_known(name: &str) -> bool {
+    SETTINGS.contains(&name) || OWN.contains(&name)
+}
+
+/// A line for each of these variables whose name is nearly that of a setting. Others of the prefix are the program's.
+pub(crate) fn misspelt(variables: impl Iterator<Item = OsString>) -> Vec<String> {
+    let line = |variable: OsString| {
+        let name = variable.to_str()?.strip_prefix(PREFIX).filter(|name| !is_known(name))?;
+        let wrong = |setting: &&str| strsim::damerau_levenshtein(setting, name);
+        let nearest = SETTINGS.into_iter().min_by_key(|setting| wrong(setting))?;
+        (wrong(&nearest) <= MOST_WRONG).then(|| {
+            format!("{PREFIX}{name} is no variable of Multigrain; {PREFIX}{nearest} may be meant")
+        })
+    };
+    variables.filter_map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_is_nearly_a_setting_is_named_with_it_and_no_other_is() {
+        let of = |name: &str| misspelt(core::iter::once(name.into()));
+        for (wrong, right) in
+            [("GAURD", "GUARD"), ("TREADS", "THREADS"), ("CONSISTANCY", "CONSISTENCY")]
+        {
+            let line = format!(
+                "MULTIGRAIN_{wrong} is no variable of Multigrain; MULTIGRAIN_{right} may be meant"
+            );
+            assert_eq!(of(&format!("MULTIGRAIN_{wrong}")), [line]);
+        }
+        // PART is two letters from PORTS.
+        for name in ["MULTIGRAIN_PART", "MULTIGRAIN_APPS", "MULTIGRAIN_INPUT_FILE", "GAURD", "HOME"]
+        {
+            assert_eq!(of(name), [""; 0], "{name}");
+        }
+        for known in SETTINGS.iter().chain(&OWN) {
+            assert_eq!(of(&format!("{PREFIX}{known}")), [""; 0], "{known}");
+        }
+    }
+}
