@@ -72,6 +72,7 @@ use hosts::{Reach, Start};
 use job::{Job, Nodes, Settings};
 use listen::ListenAt;
 use multigrain_transport::AddressKind;
+use multigrain_types::exit_codes::NOT_FOUND;
 use signals::{Inherited, Signals};
 use spawn::{Node, Plan, Program};
 use std::fs::File;
@@ -87,8 +88,11 @@ pub(crate) fn run(args: &RunArgs) -> ExitCode {
     match launch(args) {
         Ok(code) => code.into(),
         Err(error) => {
-            say(&error.to_string());
-            error.exit_code().into()
+            let code = error.exit_code();
+            let meant = args.value_in_place_of_program().filter(|_| code == NOT_FOUND);
+            let meant = meant.map(|option| format!("; {option} may be meant, without a space"));
+            say(&format!("{error}{}", meant.unwrap_or_default()));
+            code.into()
         }
     }
 }

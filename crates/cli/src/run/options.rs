@@ -273,6 +273,13 @@ impl RunArgs {
         self.output.summary
     }
 
+    /// The option whose value stands in the program's place: its value follows `=`, and there was a space.
+    pub(super) fn value_in_place_of_program(&self) -> Option<String> {
+        let word = self.command.first()?.to_str()?;
+        let is_value = self.node.check_races.is_some() && Races::from_str(word, false).is_ok();
+        is_value.then(|| format!("--check-races={word}"))
+    }
+
     /// Whether the summary is printed.
     pub(super) fn summarized(&self, stderr_is_terminal: bool) -> bool {
         self.output.summary || (stderr_is_terminal && !self.output.no_summary)

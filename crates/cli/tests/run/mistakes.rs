@@ -20,6 +20,16 @@ fn mistakes_get_one_line_and_the_codes_of_a_shell() {
     let missing = run(multigrain().args(["run", "-n", "4", "no-such-program"]));
     assert_eq!(missing.code, Some(127));
     assert!(missing.line().starts_with("multigrain: no-such-program: no such program"));
+    for (words, meant) in [
+        ("run --check-races all ./app", "; --check-races=all may be meant, without a space"),
+        ("run --check-races first true", "; --check-races=first may be meant, without a space"),
+        ("run --check-races no-such-program", "PATH"),
+        ("run all ./app", "PATH"),
+    ] {
+        let missing = run(multigrain().args(words.split(' ')));
+        assert_eq!(missing.code, Some(127), "{missing:?}");
+        assert!(missing.line().ends_with(meant), "{missing:?}");
+    }
     let unusable = run(multigrain().args(["run", "-n", "4", "/etc/passwd"]));
     assert_eq!(unusable.code, Some(126));
     assert!(unusable.line().contains("is not executable"));
