@@ -58,7 +58,7 @@ fn a_host_where_jobs_run_is_found_well_and_runs_one() {
     for check in [
         "kernel: Linux ",
         "pidfd_open: works",
-        "addresses: programs run without",
+        "addresses: address randomization is o",
         "address space: ",
         "shared memory: 65536 MiB",
         "userfaultfd: ",
@@ -243,7 +243,7 @@ fn what_a_filter_of_a_container_refuses_is_named() {
             libc::SYS_personality,
             "",
             0,
-            "limits:   this host: addresses: address randomization cannot be turned off (Operation not permitted",
+            "limits:   this host: addresses: address randomization is on, and `multigrain run` cannot switch it off for nodes (Operation not permitted",
             "set kernel.randomize_va_space to 0 (sysctl -w kernel.randomize_va_space=0)",
         ),
         (

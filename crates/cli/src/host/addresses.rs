@@ -24,10 +24,17 @@ pub(crate) fn fix_addresses() -> io::Result<()> {
 
 /// What it means where that has failed, and what to do; none where the whole system does not randomize.
 pub(crate) fn randomized(error: &io::Error) -> Option<(String, &'static str)> {
-    let level = fs::read_to_string("/proc/sys/kernel/randomize_va_space");
-    let found = format!("address randomization cannot be turned off ({error})");
+    let found = format!(
+        "address randomization is on, and `multigrain run` cannot switch it off for nodes ({error})"
+    );
     let remedy = "allow personality(2), or set kernel.randomize_va_space to 0 (sysctl -w kernel.randomize_va_space=0)";
-    (!level.is_ok_and(|level| level.trim() == "0")).then_some((found, remedy))
+    (level().as_deref() != Some("0")).then_some((found, remedy))
+}
+
+/// What the system does by itself: 0 if it does not randomize.
+fn level() -> Option<String> {
+    let level = fs::read_to_string("/proc/sys/kernel/randomize_va_space").ok()?;
+    Some(level.trim().to_owned())
 }
 
 /// Whether functions lie at the same addresses on all nodes.
@@ -35,14 +42,34 @@ pub(super) fn randomization(far: bool) -> Finding {
     let check = "addresses";
     let error = fix_addresses().err();
     let Some((found, remedy)) = error.as_ref().and_then(randomized) else {
-        return Finding::fine(check, "programs run without address randomization");
+        return Finding::fine(check, fixed(level().as_deref()));
     };
     if far {
         let limits = "functions would lie elsewhere than on other hosts";
         Finding::prevents(check, found, limits, remedy)
     } else {
-        let limits = "addresses of functions may differ between the nodes";
-        Finding::limits(check, found, limits, remedy)
+        Finding::limits(check, found, ELSEWHERE, remedy)
+    }
+}
+
+/// What does not work on a host where that has failed.
+pub(crate) const ELSEWHERE: &str =
+    "functions may lie elsewhere on each node, and then none can start a thread on another";
+
+/// That nodes have the same addresses, and whether somebody has to do anything about it.
+fn fixed(level: Option<&str>) -> String {
+    match level {
+        Some("0") => {
+            "address randomization is off (kernel.randomize_va_space is 0), as nodes need it"
+                .to_owned()
+        }
+        level => {
+            let level = level.map(|level| format!(" (kernel.randomize_va_space is {level})"));
+            format!(
+                "address randomization is on{}, and may stay so: `multigrain run` switches it off for its nodes alone",
+                level.unwrap_or_default()
+            )
+        }
     }
 }
 
@@ -60,4 +87,19 @@ pub(super) fn limit() -> Finding {
         }
     }
     Finding::fine(check, "unlimited")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whether_randomization_is_on_is_said_and_that_nothing_is_to_be_done() {
+        let off = "address randomization is off (kernel.randomize_va_space is 0), as nodes need it";
+        assert_eq!(fixed(Some("0")), off);
+        let on = "and may stay so: `multigrain run` switches it off for its nodes alone";
+        for (level, said) in [(Some("2"), " (kernel.randomize_va_space is 2)"), (None, "")] {
+            assert_eq!(fixed(level), format!("address randomization is on{said}, {on}"));
+        }
+    }
 }

@@ -22,7 +22,7 @@ mod memory;
 mod network;
 mod userfaultfd;
 
-pub(crate) use addresses::{fix_addresses, randomized};
+pub(crate) use addresses::{ELSEWHERE, fix_addresses, randomized};
 pub(crate) use finding::{Finding, Level};
 pub(crate) use limits::{descriptors_of_launcher, descriptors_of_node};
 pub(crate) use network::{BRING_LOOPBACK_UP, has_route};

@@ -193,7 +193,7 @@ fn start_here(
     signals: Inherited,
 ) -> Result<Vec<Node>, LaunchError> {
     if let Some((found, _)) = host::fix_addresses().err().as_ref().and_then(host::randomized) {
-        say(&format!("{found}; addresses of functions may differ between the nodes"));
+        say(&format!("{found}; {}", host::ELSEWHERE));
     }
     let nodes = apps::nodes(apps);
     let mut programs = Vec::new();
