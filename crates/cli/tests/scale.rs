@@ -68,14 +68,17 @@ fn bad_input_gets_one_line() {
         (&["--apps", "sor,mandelbrot"][..], 2, "mandelbrot"),
         (&["--nodes", "0"], 2, "1 to 1024"),
         (&["--latency-us=-3"], 2, "0.001 to 1000000"),
-        (&["--costs", "/nonexistent"], 1, "cannot read /nonexistent"),
-        (&["--costs", "/proc/version"], 1, "bench costs --json"),
+        (&["--element-ns=2", "--costs", "/nonexistent"], 1, "cannot read /nonexistent"),
+        (&["--element-ns=2", "--costs", "/proc/version"], 1, "bench costs --json"),
         (&[&COSTS[..6], &["--apps-dir", "/nonexistent"]].concat(), 1, "make apps"),
+        (&["--apps-dir", "/nonexistent"], 1, "make apps"),
+        (&["--validate", "--apps-dir", "/nonexistent"], 1, "make apps"),
     ] {
         let ended = scale(arguments);
         assert_eq!(ended.code, Some(code), "{ended:?}");
         assert!(ended.err.contains(says), "{ended:?}");
         assert_eq!(ended.own_lines().len(), 1, "{ended:?}");
+        assert!(!ended.err.contains("measuring costs"), "{ended:?}");
         assert_eq!(ended.out, "");
     }
 }

@@ -159,6 +159,10 @@ pub(crate) fn run(args: &ScaleArgs) -> ExitCode {
 fn scale(args: &ScaleArgs) -> Result<bool> {
     let setting =
         Setting { apps: &args.apps_dir, transport: args.transport, manager: args.manager };
+    // Costs take a while to measure.
+    if !args.barriers && args.element_ns.is_none() {
+        inputs(args).try_for_each(|(_, small)| setting.program(small.as_ref()).map(drop))?;
+    }
     let here = args.costs.here(args.transport, args.validate)?;
     let costs = args.costs.there(here);
     if args.barriers {
@@ -193,13 +197,17 @@ fn scale(args: &ScaleArgs) -> Result<bool> {
     Ok(wrong.is_empty())
 }
 
-/// The applications asked for; each runs on one node first, unless its speed is given.
-fn chosen(args: &ScaleArgs, setting: Setting<'_>) -> Result<Vec<App>> {
+/// What the applications asked for are projected with, and what they are run with.
+fn inputs(args: &ScaleArgs) -> impl Iterator<Item = (Box<dyn Pattern>, Box<dyn Pattern>)> {
     let inputs = if args.small { apps::small() } else { apps::paper() };
     let pairs = inputs.into_iter().zip(apps::small());
     let wanted = |name: &str| args.apps.is_empty() || args.apps.iter().any(|app| app == name);
-    pairs
-        .filter(|(pattern, _)| wanted(pattern.name()))
+    pairs.filter(move |(pattern, _)| wanted(pattern.name()))
+}
+
+/// The applications asked for; each runs on one node first, unless its speed is given.
+fn chosen(args: &ScaleArgs, setting: Setting<'_>) -> Result<Vec<App>> {
+    inputs(args)
         .map(|(pattern, small)| {
             let element_ns = match args.element_ns {
                 Some(ns) => ns,

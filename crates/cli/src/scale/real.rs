@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use multigrain_verify::scale::Pattern;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::Manager;
@@ -39,13 +39,23 @@ impl Setting<'_> {
         Ok(best)
     }
 
-    fn measure(self, pattern: &dyn Pattern, nodes: u16) -> Result<Measured> {
+    /// The application.
+    ///
+    /// # Errors
+    ///
+    /// It is not built.
+    pub(super) fn program(self, pattern: &dyn Pattern) -> Result<PathBuf> {
         let program = self.apps.join(format!("{}-mg", pattern.name()));
         ensure!(
             program.is_file(),
             "there is no {}; `make apps` builds it, --apps-dir says where",
             program.display()
         );
+        Ok(program)
+    }
+
+    fn measure(self, pattern: &dyn Pattern, nodes: u16) -> Result<Measured> {
+        let program = self.program(pattern)?;
         let this = std::env::current_exe().context("the path of this program")?;
         let mut command = Command::new(this);
         command.args(["run", "--no-tag-output", "--no-summary", "--learn", "off"]);
