@@ -8,3 +8,6 @@ pub const CUT_IN_HANDSHAKE: &str = "it hung up in the middle of the handshake";
 
 /// The same, of one that is silent.
 pub const SILENT_IN_HANDSHAKE: &str = "it did not finish the handshake in time";
+
+/// How a node begins that sees that a check for races had nothing to look at.
+pub const NO_RACES_CHECKED: &str = "--check-races has found nothing to check";

@@ -1,11 +1,13 @@
 //! The environment variables that tell a node about its job: the contract with the runtime.
 
-use super::options::{RunArgs, Variable, name_of};
+use super::options::{self, RunArgs, Variable, name_of};
+use super::races::Check;
 use multigrain_runtime::Config;
 use multigrain_transport::Authority;
 use multigrain_types::NodeId;
 use rustix::rand::{GetRandomFlags, getrandom};
 use std::env;
+use std::ffi::OsString;
 use std::fmt::Write;
 use std::io;
 
@@ -113,12 +115,29 @@ pub(super) fn chosen(args: &RunArgs) -> Vec<(String, String)> {
     variables
 }
 
+/// The value of a variable in nodes that have these: their own, or the launcher's.
+fn value(variables: &[(String, String)], wanted: &str) -> Option<OsString> {
+    let chosen = variables.iter().rev().find(|(name, _)| name == wanted);
+    chosen.map(|(_, value)| value.into()).or_else(|| env::var_os(wanted))
+}
+
+/// Whether the job is checked for races, by an option or by a variable.
+pub(super) fn race_check(args: &RunArgs) -> Check {
+    match args.node.check_races {
+        Some(options::Races::All) => Check::All,
+        Some(options::Races::First) => Check::First,
+        None if value(&chosen(args), "MULTIGRAIN_CHECK_RACES")
+            .is_some_and(|value| value == "on") =>
+        {
+            Check::First
+        }
+        None => Check::Off,
+    }
+}
+
 /// What every node would refuse, in words for the user.
 pub(super) fn refusal(variables: &[(String, String)]) -> Option<String> {
-    let value = |wanted: &str| {
-        let chosen = variables.iter().rev().find(|(name, _)| name == wanted);
-        chosen.map(|(_, value)| value.into()).or_else(|| env::var_os(wanted))
-    };
+    let value = |wanted: &str| value(variables, wanted);
     let is = |name: &str, wanted: &str| value(name).is_some_and(|value| value == wanted);
     if is("MULTIGRAIN_TRACKING", "scans") {
         if is("MULTIGRAIN_CHECK_RACES", "on") {

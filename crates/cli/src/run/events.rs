@@ -198,7 +198,10 @@ impl Job<'_> {
                 let line = self.reports.refused.receive(rank, text, now, is_node);
                 line.iter().for_each(|line| self.writer.say(line));
             }
-            Message::Note(text) => self.writer.say(&text),
+            Message::Note(text) => {
+                self.reports.races.hear(&text);
+                self.writer.say(&text);
+            }
             Message::Race { object, text } => {
                 self.facts.races += 1;
                 let line = self.reports.races.receive(object, text);

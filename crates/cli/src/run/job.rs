@@ -11,6 +11,7 @@ use super::leftovers;
 use super::output::{Format, Pipe};
 use super::phase::{self, Action, Next, Output, Phase, Situation};
 use super::progress::{self, Line};
+use super::races::Check;
 use super::reports::Reports;
 use super::signals::Signals;
 use super::spawn::Node;
@@ -45,8 +46,8 @@ pub(super) struct Settings<'a> {
     pub(super) timeout: Option<Duration>,
     /// From SIGTERM to SIGKILL, if the user has said it.
     pub(super) kill_after: Option<Duration>,
-    /// Whether every race is a line.
-    pub(super) all_races: bool,
+    /// Whether it is checked for races.
+    pub(super) races: Check,
     /// Whether there is a progress line.
     pub(super) line: bool,
     pub(super) tagged: bool,
@@ -151,7 +152,7 @@ impl<'a> Job<'a> {
         };
         let feed = agents.take_input().then(Feed::new);
         let mut job = Self {
-            reports: Reports::new(live.len(), settings.all_races),
+            reports: Reports::new(live.len(), settings.races),
             settings,
             epoll,
             user: User::new(signals),
@@ -355,7 +356,8 @@ impl<'a> Job<'a> {
         };
         let Decision::Over(verdict) = decision else { return };
         let good = verdict.code == 0 || self.facts.ended_well();
-        let unsaid = self.reports.end(!good);
+        let left = self.facts.nodes.iter().all(|node| node.left);
+        let unsaid = self.reports.end(!good, left);
         let lines = unsaid.iter().chain(&verdict.line);
         lines.for_each(|line| self.writer.say(line));
         self.course.verdict = verdict;

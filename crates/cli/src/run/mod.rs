@@ -162,7 +162,7 @@ fn launch(args: &RunArgs) -> Result<u8, LaunchError> {
                 start,
                 timeout: args.limits.timeout,
                 kill_after: args.limits.kill_after,
-                all_races: args.node.check_races == Some(options::Races::All),
+                races: environment::race_check(args),
                 line: stderr_is_terminal,
                 tagged: args.tagged(nodes),
                 summary: args.summarized(stderr_is_terminal),

@@ -1,25 +1,41 @@
-//! Races that nodes report: the first of each object is printed at once, the others are counted.
+//! Races that nodes report: the first of each object is printed at once, the others are counted. Where there are none, a
+//! line says what was looked at.
 
+use multigrain_types::phrases::NO_RACES_CHECKED;
 use std::collections::BTreeMap;
+
+/// Whether a job is checked for races, and which of them are lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Check {
+    /// It is not.
+    Off,
+    /// The first of each object is a line.
+    First,
+    /// Each is a line.
+    All,
+}
 
 /// The races of a job.
 #[derive(Debug)]
 pub(super) struct Races {
-    all: bool,
+    check: Check,
+    nodes: usize,
     /// By object, how many there were behind the first.
     more: BTreeMap<String, usize>,
+    /// A node has said that there was nothing to look at.
+    unchecked: bool,
 }
 
 impl Races {
-    /// None so far. `all`: each is said.
-    pub(super) fn new(all: bool) -> Self {
-        Self { all, more: BTreeMap::new() }
+    /// None so far, of so many nodes.
+    pub(super) fn new(nodes: usize, check: Check) -> Self {
+        Self { check, nodes, more: BTreeMap::new(), unchecked: false }
     }
 
     /// A node has reported one; the line about it, if there is to be one.
     pub(super) fn receive(&mut self, object: String, text: String) -> Option<String> {
         let known = self.more.get_mut(&object);
-        if let Some(more) = known.filter(|_| !self.all) {
+        if let Some(more) = known.filter(|_| self.check != Check::All) {
             *more += 1;
             return None;
         }
@@ -27,11 +43,32 @@ impl Races {
         Some(format!("race: {text}"))
     }
 
-    /// The job is over: what was not said.
-    pub(super) fn end(&mut self) -> Vec<String> {
+    /// A node has said something, which may be that it had nothing to look at.
+    pub(super) fn hear(&mut self, note: &str) {
+        self.unchecked |= note.starts_with(NO_RACES_CHECKED);
+    }
+
+    /// The job is over: what was not said. `complete`: all nodes have left in order, so that silence has a meaning.
+    pub(super) fn end(&mut self, complete: bool) -> Vec<String> {
+        if complete && self.check != Check::Off && self.more.is_empty() && !self.unchecked {
+            return vec![none_found(self.nodes)];
+        }
         let more = core::mem::take(&mut self.more).into_iter().filter(|(_, more)| *more > 0);
         more.map(|(object, more)| format!("race: and {more} more like it of {object}")).collect()
     }
+}
+
+/// What it means that there was none (docs/TOOLS.md).
+fn none_found(nodes: usize) -> String {
+    if nodes == 1 {
+        return format!(
+            "{NO_RACES_CHECKED}: writes of several nodes are compared, and this job has one (-n)"
+        );
+    }
+    format!(
+        "no race was found between writes of the {nodes} nodes to release-consistent memory; reads, threads of one node and \
+         sequentially consistent memory were not checked"
+    )
 }
 
 #[cfg(test)]
@@ -40,21 +77,37 @@ mod tests {
 
     #[test]
     fn of_each_object_the_first_race_is_said_and_the_others_are_counted() {
-        let mut races = Races::new(false);
+        let mut races = Races::new(2, Check::First);
         let mut receive = |object: &str, text: &str| races.receive(object.into(), text.into());
         assert_eq!(receive("a", "1").as_deref(), Some("race: 1"));
         assert_eq!(receive("b", "2").as_deref(), Some("race: 2"));
         assert_eq!((receive("a", "3"), receive("a", "4")), (None, None));
-        assert_eq!(races.end(), ["race: and 2 more like it of a"]);
-        assert_eq!(races.end(), [""; 0]);
+        assert_eq!(races.end(true), ["race: and 2 more like it of a"]);
     }
 
     #[test]
     fn all_are_said_if_that_is_wanted() {
-        let mut races = Races::new(true);
+        let mut races = Races::new(2, Check::All);
         for text in ["1", "2"] {
             assert_eq!(races.receive("a".into(), text.into()), Some(format!("race: {text}")));
         }
-        assert_eq!(races.end(), [""; 0]);
+        assert_eq!(races.end(true), [""; 0]);
+    }
+
+    #[test]
+    fn that_there_was_none_is_said_where_it_means_something() {
+        let of = |nodes, check, complete| Races::new(nodes, check).end(complete);
+        for check in [Check::First, Check::All] {
+            let line = "no race was found between writes of the 3 nodes to release-consistent memory; reads, threads of one \
+                        node and sequentially consistent memory were not checked";
+            assert_eq!(of(3, check, true), [line]);
+            assert_eq!(of(3, check, false), [""; 0], "a job that failed");
+        }
+        assert_eq!(of(3, Check::Off, true), [""; 0]);
+        let alone = of(1, Check::First, true);
+        assert!(alone[0].starts_with(NO_RACES_CHECKED) && alone[0].contains("one"), "{alone:?}");
+        let mut unchecked = Races::new(3, Check::First);
+        unchecked.hear(&format!("{NO_RACES_CHECKED}: no memory"));
+        assert_eq!(unchecked.end(true), [""; 0], "a node has said it");
     }
 }

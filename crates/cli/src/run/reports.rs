@@ -1,7 +1,7 @@
 //! What the nodes of a job report while it runs, and the lines that are printed for it.
 
 use super::deadlock::Watch;
-use super::races::Races;
+use super::races::{Check, Races};
 use super::refused_connections::Refused;
 use multigrain_types::control::Count;
 use std::time::Duration;
@@ -15,9 +15,9 @@ pub(super) struct Reports {
 }
 
 impl Reports {
-    /// None so far, of so many nodes. `all_races`: every race is a line.
-    pub(super) fn new(nodes: usize, all_races: bool) -> Self {
-        let (deadlock, races) = (Watch::new(nodes), Races::new(all_races));
+    /// None so far, of so many nodes.
+    pub(super) fn new(nodes: usize, races: Check) -> Self {
+        let (deadlock, races) = (Watch::new(nodes), Races::new(nodes, races));
         Self { deadlock, refused: Refused::default(), races, count: None }
     }
 
@@ -43,9 +43,9 @@ impl Reports {
         self.refused.next()
     }
 
-    /// The job is over, and has failed or not: what was not said.
-    pub(super) fn end(&mut self, failed: bool) -> Vec<String> {
+    /// The job is over, and has failed or not: what was not said. `left`: all its nodes have left in order.
+    pub(super) fn end(&mut self, failed: bool, left: bool) -> Vec<String> {
         let refused = self.refused.end(failed);
-        refused.into_iter().chain(self.races.end()).collect()
+        refused.into_iter().chain(self.races.end(!failed && left)).collect()
     }
 }

@@ -47,6 +47,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use clock::Clock;
 use multigrain_memory::diff::{self, Diff};
 use multigrain_transport::{Header, Payload};
+use multigrain_types::phrases::NO_RACES_CHECKED;
 use multigrain_types::{Access, AreaId, MinipageId, NodeId};
 
 use crate::allocation_sites::Sites;
@@ -226,10 +227,9 @@ impl<'a> Races<'a> {
     pub(crate) fn note_unchecked(&self) {
         let first = self.platform.me() == NodeId(0);
         if self.are_checked() && !self.platform.tables().is_relaxed() && first {
-            self.platform.launcher().note(
-                "--check-races has found nothing to check: no memory of this job is release \
-                 consistent (--consistency)",
-            );
+            self.platform.launcher().note(&format!(
+                "{NO_RACES_CHECKED}: no memory of this job is release consistent (--consistency)"
+            ));
         }
     }
 
