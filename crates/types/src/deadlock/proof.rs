@@ -102,9 +102,10 @@ fn whole_job_waits(before: &Reports, after: &Reports) -> bool {
     let handles = before.iter().flatten().any(|report| report.handles);
     let may_be_posted = |waiter: &Waiter| matches!(waiter.call, BlockingCall::Semaphore(_));
     let for_units = before.iter().flatten().any(|of| of.waiters.iter().any(may_be_posted));
-    !before.is_empty()
-        && !(handles && for_units)
-        && before.iter().zip(after).all(unchanged)
+    if before.is_empty() || (handles && for_units) {
+        return false;
+    }
+    before.iter().zip(after).all(unchanged)
         && sum(|report| report.sent) == sum(|report| report.received)
 }
 
