@@ -97,7 +97,6 @@ fn a_peer_that_breaks_the_protocol_is_named_with_what_it_did() {
     for (deed, reason) in [
         ("answer", "it answers thread 0, which has not asked it"),
         ("grant", "Lock(Grant) for the synchronization in state Grant meets Lock {"),
-        ("requests", "more than 4096 threads of it wait, the most a node has"),
         ("announce", "frame kind 65 makes no sense"),
     ] {
         let ended = run(&mut job(2, deed));
@@ -108,6 +107,15 @@ fn a_peer_that_breaks_the_protocol_is_named_with_what_it_did() {
         assert!(line.ends_with("; the job ends"), "{ended:?}");
         assert_eq!(ended.code, LOST_PEER);
     }
+}
+
+#[test]
+fn a_peer_with_more_threads_that_wait_than_a_node_has_is_named_with_the_limit() {
+    let ended = run(&mut job(2, "requests"));
+    let line = only_line(&ended);
+    let said = ") went beyond a limit at node 0: more than 4096 threads of it wait, the most a node has; the job ends";
+    assert!(line.starts_with("multigrain: node 1 (pid ") && line.ends_with(said), "{ended:?}");
+    assert_eq!(ended.code, LOST_PEER);
 }
 
 #[test]

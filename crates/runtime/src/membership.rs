@@ -63,6 +63,7 @@ impl Membership {
             LostReason::Died
             | LostReason::Failed(_)
             | LostReason::Violation(_)
+            | LostReason::BeyondLimit(_)
             | LostReason::Unreached(_) => LossMeaning::EndsJob(reason.to_string()),
         }
     }

@@ -152,7 +152,16 @@ impl Platform {
 
     /// A peer did what no correct one does: it is lost, which [`Membership`] never expects.
     pub(crate) fn peer_broke(&self, peer: NodeId, what: String) -> ! {
-        self.peer_lost(peer, &LostReason::Violation(what));
+        self.cut_off(peer, &LostReason::Violation(what))
+    }
+
+    /// A peer's program uses more of this node than any may: the peer is lost, and has done nothing wrong itself.
+    pub(crate) fn peer_beyond_limit(&self, peer: NodeId, what: String) -> ! {
+        self.cut_off(peer, &LostReason::BeyondLimit(what))
+    }
+
+    fn cut_off(&self, peer: NodeId, reason: &LostReason) -> ! {
+        self.peer_lost(peer, reason);
         unreachable!("a job goes on with a peer that broke its rules")
     }
 

@@ -324,6 +324,7 @@ impl Peer {
             LostReason::Died
             | LostReason::Failed(_)
             | LostReason::Violation(_)
+            | LostReason::BeyondLimit(_)
             | LostReason::Unreached(_) => {
                 self.shut(&mut sending, waiting);
             }

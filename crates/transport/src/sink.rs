@@ -4,7 +4,7 @@
 use crate::frame_header::Header;
 use core::fmt;
 use multigrain_types::NodeId;
-use multigrain_types::phrases::BROKE_PROTOCOL;
+use multigrain_types::phrases::{BEYOND_LIMIT, BROKE_PROTOCOL};
 use rustix::io::Errno;
 
 /// Where the bytes of a payload go.
@@ -27,6 +27,8 @@ pub enum LostReason {
     Failed(Errno),
     /// The peer sent what it must not; in words. This node has closed the link.
     Violation(String),
+    /// Its program uses more than a node may; in words. This node has closed the link.
+    BeyondLimit(String),
     /// No link to it could be made; in words that name it.
     Unreached(String),
 }
@@ -42,6 +44,7 @@ impl fmt::Display for LostReason {
             }
             Self::Failed(errno) => write!(out, "its connection failed: {errno}"),
             Self::Violation(what) => write!(out, "{BROKE_PROTOCOL}: {what}"),
+            Self::BeyondLimit(what) => write!(out, "{BEYOND_LIMIT}: {what}"),
             Self::Unreached(why) => out.write_str(why),
         }
     }

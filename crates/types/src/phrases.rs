@@ -3,6 +3,9 @@
 /// How a node begins that cuts a peer off for what it sent.
 pub const BROKE_PROTOCOL: &str = "broke the protocol";
 
+/// The same of one that uses more than a node may, by correct calls of its program.
+pub const BEYOND_LIMIT: &str = "went beyond a limit";
+
 /// Why a connection was refused that may be one of a node of the job: a node that died, or whose host is cut off.
 pub const CUT_IN_HANDSHAKE: &str = "it hung up in the middle of the handshake";
 

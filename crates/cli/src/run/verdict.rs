@@ -5,7 +5,7 @@
 
 use super::signals;
 use multigrain_types::exit_codes::{DEADLOCK, PEER_LOST, RACES, SIGNALLED, TIME_OUT};
-use multigrain_types::phrases::BROKE_PROTOCOL;
+use multigrain_types::phrases::{BEYOND_LIMIT, BROKE_PROTOCOL};
 use rustix::process::WaitIdStatus;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -64,8 +64,8 @@ pub(super) struct Loss {
 
 impl Loss {
     /// Whether the peer was cut off for what it sent.
-    fn is_violation(&self) -> bool {
-        self.text.starts_with(BROKE_PROTOCOL)
+    fn is_cut_off(&self) -> bool {
+        self.text.starts_with(BROKE_PROTOCOL) || self.text.starts_with(BEYOND_LIMIT)
     }
 }
 
@@ -226,7 +226,7 @@ pub(super) fn judge(facts: &Facts, now: Duration) -> Decision {
         }
         return Decision::Over(match first_loss(facts) {
             // Why the others cut it off says more than how it took that.
-            Some((_, loss)) if loss.rank == rank && loss.is_violation() && !end.was_killed() => {
+            Some((_, loss)) if loss.rank == rank && loss.is_cut_off() && !end.was_killed() => {
                 of_consequence(facts, rank, end.status)
             }
             _ => of_failure(facts, rank, end.status),
@@ -395,8 +395,12 @@ fn of_consequence(facts: &Facts, first: usize, status: Status) -> Verdict {
         Some(peer) => format!(" ({})", peer.process()),
         None => String::new(),
     };
-    let text = if loss.text.is_empty() { String::new() } else { format!(": {}", loss.text) };
-    let line = format!("node {}{pid} was lost by node {rank}{text}; the job ends", loss.rank);
+    let what = match loss.text.strip_prefix(BEYOND_LIMIT) {
+        Some(limit) => format!("{BEYOND_LIMIT} at node {rank}{limit}"),
+        None if loss.text.is_empty() => format!("was lost by node {rank}"),
+        None => format!("was lost by node {rank}: {}", loss.text),
+    };
+    let line = format!("node {}{pid} {what}; the job ends", loss.rank);
     let code = match status {
         Status::Exited(code) => u8::try_from(code).unwrap_or(u8::MAX),
         Status::Killed { signal, .. } => code_of_signal(signal),
@@ -412,7 +416,7 @@ fn first_loss(facts: &Facts) -> Option<(usize, &Loss)> {
     let losses = facts.nodes.iter().enumerate();
     losses
         .filter_map(|(rank, node)| Some((rank, node.lost.as_ref()?)))
-        .min_by_key(|(_, l)| (!l.is_violation(), l.at))
+        .min_by_key(|(_, l)| (!l.is_cut_off(), l.at))
 }
 
 #[cfg(test)]

@@ -275,6 +275,17 @@ fn a_peer_that_was_cut_off_is_blamed_with_the_reason_whatever_it_did_then() {
 }
 
 #[test]
+fn a_peer_whose_program_uses_too_much_is_named_with_the_limit_and_no_word_of_the_protocol() {
+    let mut facts = job(2).lost(1, 0).lost(0, 1).exit(1, 5, 75).exit(0, 6, 75);
+    if let Some(loss) = &mut facts.nodes[0].lost {
+        loss.text = "went beyond a limit: it uses more than 7 ids".to_owned();
+    }
+    let line =
+        "node 1 (pid 101) went beyond a limit at node 0: it uses more than 7 ids; the job ends";
+    assert_eq!(over(&facts, 6), (75, line.to_owned()));
+}
+
+#[test]
 fn a_node_that_never_joins_is_blamed_if_others_do() {
     let mut facts = job(3);
     for node in &mut facts.nodes {

@@ -284,7 +284,7 @@ impl Engine {
                 TOLD.call_once(|| self.platform.launcher().warn(&text));
                 Error::Limit(text)
             }
-            Violation::Limit { from, text } => self.platform.peer_broke(from, text),
+            Violation::Limit { from, text } => self.platform.peer_beyond_limit(from, text),
             Violation::Peer { from, .. } if from != me || cause != me => {
                 self.platform.peer_broke(if from == me { cause } else { from }, violation.what())
             }
