@@ -78,6 +78,7 @@ enum Command {
 
 fn main() -> ExitCode {
     mistakes::end_without_stack();
+    mistakes::end_without_room();
     obey()
 }
 

@@ -4,7 +4,10 @@
 use crate::Cli;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory, Error};
+use multigrain_types::PAGE_BYTES;
 use multigrain_types::exit_codes::LAUNCHER_FAILED;
+use rustix::fs::{Mode, OFlags};
+use rustix::process::Resource;
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -31,7 +34,7 @@ const LEAST_STACK: u64 = 256 << 10;
 
 /// Ends the process with a line where its stack would overflow.
 pub(crate) fn end_without_stack() {
-    let stack = rustix::process::getrlimit(rustix::process::Resource::Stack).current;
+    let stack = rustix::process::getrlimit(Resource::Stack).current;
     if let Some(bytes) = stack.filter(|bytes| *bytes < LEAST_STACK) {
         let (kib, least) = (bytes >> 10, LEAST_STACK >> 10);
         eprintln!(
@@ -39,6 +42,37 @@ pub(crate) fn end_without_stack() {
         );
         std::process::exit(LAUNCHER_FAILED.into())
     }
+}
+
+/// Addresses, and bytes of data, that a command is to have left: a launcher of 256 nodes takes 2 MiB, and the stack and
+/// heap of its second thread.
+const LEAST_ROOM: u64 = 8 << 20;
+
+/// Ends the process with a line where its first allocations would fail, of which nothing can be said then. Allocates
+/// nothing itself.
+pub(crate) fn end_without_room() {
+    for (resource, column, flag) in [(Resource::As, 0, "-v"), (Resource::Data, 5, "-d")] {
+        let Some(limit) = rustix::process::getrlimit(resource).current else { continue };
+        let least = pages_used(column).unwrap_or(0) * PAGE_BYTES as u64 + LEAST_ROOM;
+        if limit < least {
+            let (kib, least) = (limit >> 10, least >> 10);
+            eprintln!(
+                "multigrain: a limit of {kib} KiB is too small (ulimit {flag}): say `ulimit {flag} unlimited`, or at \
+                 least {least}, and more for the nodes, which inherit it"
+            );
+            std::process::exit(LAUNCHER_FAILED.into())
+        }
+    }
+}
+
+/// A column of /proc/self/statm: pages of this process. None where it cannot be read.
+fn pages_used(column: usize) -> Option<u64> {
+    let file =
+        rustix::fs::open(c"/proc/self/statm", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
+    let mut text = [0; 256];
+    let bytes = rustix::io::read(file.ok()?, &mut text).ok()?;
+    let text = core::str::from_utf8(text.get(..bytes)?).ok()?;
+    text.split_ascii_whitespace().nth(column)?.parse().ok()
 }
 
 /// Ends the process with the mistake in one line, or as clap does where there is none: after `--help`, say.

@@ -90,6 +90,34 @@ fn a_stack_that_is_too_small_gives_one_line_that_names_ulimit() {
     assert!(ended.line().contains("a stack of 64 KiB is too small: say `ulimit -s"), "{ended:?}");
 }
 
+/// The least limits do not even let the system load the command, whose size is that of its build.
+#[test]
+fn a_limit_of_memory_that_is_too_small_gives_one_line_that_names_ulimit() {
+    let mut told = 0;
+    for mib in 8..64 {
+        let mut command = std::process::Command::new("bash");
+        let launch = format!("ulimit -v {}; exec \"$0\" run -n 2 true", mib << 10);
+        let ended = run(command.args(["-c", &launch, env!("CARGO_BIN_EXE_multigrain")]));
+        match ended.code {
+            Some(125) => {
+                let line =
+                    format!("multigrain: a limit of {} KiB is too small (ulimit -v)", mib << 10);
+                assert!(ended.line().starts_with(&line), "{mib}: {ended:?}");
+                told += 1;
+            }
+            Some(0) => assert_eq!(ended.err, "", "{mib}: {ended:?}"),
+            _ => assert!(told == 0 && !ended.err.contains("memory allocation"), "{mib}: {ended:?}"),
+        }
+    }
+    assert!(told > 0, "no limit is too small");
+    let mut command = std::process::Command::new("bash");
+    let launch = "ulimit -d 4096; exec \"$0\" run -n 2 true";
+    let ended = run(command.args(["-c", launch, env!("CARGO_BIN_EXE_multigrain")]));
+    let said =
+        "a limit of 4096 KiB is too small (ulimit -d): say `ulimit -d unlimited`, or at least";
+    assert!(ended.code == Some(125) && ended.line().contains(said), "{ended:?}");
+}
+
 #[test]
 fn too_few_descriptors_give_one_line_that_names_ulimit() {
     let time = unique_time();
