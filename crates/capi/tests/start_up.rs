@@ -194,6 +194,34 @@ fn a_node_that_does_not_come_is_named_when_the_time_for_it_is_over() {
     assert!(ended.code == Some(75) && ended.err.ends_with(why), "{ended:?}");
 }
 
+/// A launcher that may not make a system call without which a job cannot be ended.
+#[test]
+fn a_system_call_that_a_filter_refuses_is_named_before_a_node_starts() {
+    let dir = TestDir::new();
+    let filter = dir.path().join("filter");
+    must_succeed(compiler("cc", &["-std=c11"]).arg(source("filter.c")).arg("-o").arg(&filter));
+    let mut calls = vec![
+        (libc::SYS_kill, "kill"),
+        (libc::SYS_waitid, "waitid"),
+        (libc::SYS_sendto, "sendto"),
+        (libc::SYS_recvfrom, "recvfrom"),
+        (libc::SYS_recvmsg, "recvmsg"),
+    ];
+    #[cfg(target_arch = "x86_64")]
+    calls.push((libc::SYS_dup2, "dup2"));
+    for (number, name) in calls {
+        let start = std::time::Instant::now();
+        let mut command = Command::new(&filter);
+        command.arg(number.to_string()).arg(launcher());
+        let output = command.args(["run", "-n", "2", "sleep", "60"]).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        let line = format!("multigrain: {name}, which this system or a filter of it refuses: ");
+        assert!(output.status.code() == Some(125) && said.starts_with(&line), "{name}: {said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+        assert!(start.elapsed() < std::time::Duration::from_secs(30), "{name}");
+    }
+}
+
 /// `tests/c/deadlock.c` starts threads on every node in turn, on two nodes of a launcher that may not turn address
 /// randomization off, built so.
 fn with_random_addresses(flags: &[&str]) -> Ended {

@@ -11,6 +11,7 @@ use super::stdin::Waiting;
 use super::verdict::{End, EndedBy, Init, Loss, NodeFacts, Status};
 use super::writer::Target;
 use multigrain_types::deadlock::Report;
+use multigrain_types::exit_codes::LAUNCHER_FAILED;
 use rustix::event::epoll::{self, EventFlags};
 use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, getpid, kill_process, kill_process_group, waitid,
@@ -254,12 +255,19 @@ impl Job<'_> {
         let Some((_, pidfd)) = &self.nodes[rank].process else { return };
         // Not reaped before the job's end: the process id, which names the group too, stays ours.
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        let Ok(Some(status)) = waitid(WaitId::PidFd(std::os::fd::AsFd::as_fd(pidfd)), options)
-        else {
-            return;
+        let status = match waitid(WaitId::PidFd(std::os::fd::AsFd::as_fd(pidfd)), options) {
+            Ok(None) => return,
+            Ok(Some(status)) => Status::of(&status),
+            // It is dead, for its descriptor is readable.
+            Err(error) => {
+                let why =
+                    format!("how it ended is not to be had: waitid: {}", io::Error::from(error));
+                self.facts.nodes[rank].fatal.get_or_insert(why);
+                Status::Exited(LAUNCHER_FAILED.into())
+            }
         };
         let _ = epoll::delete(&self.epoll, pidfd);
-        self.has_ended(rank, Status::of(&status));
+        self.has_ended(rank, status);
     }
 
     pub(super) fn has_ended(&mut self, rank: usize, status: Status) {

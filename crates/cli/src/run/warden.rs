@@ -157,9 +157,11 @@ impl Warden {
     /// The job is over and swept: the warden goes without doing anything.
     pub(super) fn dismiss(self) {
         if let Some(pid) = self.pid {
-            // That of an unreaped child of ours, so it cannot be somebody else's.
-            let _ = kill_process(pid, Signal::KILL);
-            let _ = waitpid(Some(pid), WaitOptions::empty());
+            // That of an unreaped child of ours, so it cannot be somebody else's. One that may not be killed goes when its
+            // socket closes.
+            if kill_process(pid, Signal::KILL).is_ok() {
+                let _ = waitpid(Some(pid), WaitOptions::empty());
+            }
         }
     }
 
