@@ -131,8 +131,8 @@ fn advice() -> &'static str {
     if limit(Resource::Stack).is_some_and(|bytes| bytes > HUGE_STACK_BYTES) {
         "every thread has a stack of the limit's size: lower it (ulimit -s)"
     } else if limit(Resource::Data).or(limit(Resource::As)).is_some() {
-        "raise the limits of threads (ulimit -u) and of memory (ulimit -d, ulimit -v)"
+        "raise the limits of threads (ulimit -u, pids.max of the control group) and of memory (ulimit -d, ulimit -v)"
     } else {
-        "raise the limit of threads (ulimit -u)"
+        "raise the limit of threads (ulimit -u, or pids.max of the control group)"
     }
 }

@@ -49,14 +49,16 @@ pub(super) enum LaunchError {
     },
     /// EAGAIN from fork.
     #[error(
-        "cannot start node {rank}: no more processes; raise the limit (ulimit -u) or start fewer nodes"
+        "cannot start node {rank}: no more processes; raise the limit (ulimit -u, or pids.max of the control group) or start fewer nodes"
     )]
     Processes {
         /// The node that could not be started.
         rank: u32,
     },
     /// EAGAIN from fork or from a thread's start.
-    #[error("{what}: no more processes or threads; raise the limit (ulimit -u)")]
+    #[error(
+        "{what}: no more processes or threads; raise the limit (ulimit -u, or pids.max of the control group)"
+    )]
     Tasks {
         /// What was being made.
         what: String,
@@ -176,7 +178,9 @@ mod tests {
     fn a_limit_of_processes_is_named() {
         for what in ["the warden process", "the event loop"] {
             let error = LaunchError::system(what, 2, io::Error::from_raw_os_error(libc::EAGAIN));
-            let line = format!("{what}: no more processes or threads; raise the limit (ulimit -u)");
+            let line = format!(
+                "{what}: no more processes or threads; raise the limit (ulimit -u, or pids.max of the control group)"
+            );
             assert_eq!((error.to_string(), error.exit_code()), (line, 125));
         }
     }

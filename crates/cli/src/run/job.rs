@@ -8,6 +8,7 @@ use super::escalation::{Terminated, kill_after};
 use super::event_source::Source;
 use super::hosts::{Agents, Order as ToAgents, PATIENCE};
 use super::leftovers;
+use super::memory_kills::MemoryKills;
 use super::output::{Format, Pipe};
 use super::phase::{self, Action, Next, Output, Phase, Situation};
 use super::progress::{self, Line};
@@ -88,6 +89,8 @@ pub(super) struct Job<'a> {
     pub(super) nodes: Vec<Live>,
     pub(super) agents: Agents,
     pub(super) facts: Facts,
+    /// Before the nodes ran, or soon after.
+    pub(super) memory_kills: MemoryKills,
     pub(super) reports: Reports,
     pub(super) course: Course,
 }
@@ -161,6 +164,7 @@ impl<'a> Job<'a> {
             nodes: live,
             agents,
             facts: Facts { nodes: facts, ..Facts::default() },
+            memory_kills: MemoryKills::so_far(),
             course: Course {
                 phase: Phase::Running,
                 wake_at: None,

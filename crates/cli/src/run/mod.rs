@@ -12,7 +12,7 @@
 //! | `reports`: `deadlock`, `refused_connections`, `races` | what nodes report: deadlocks, refused connections, races |
 //! | `hosts/`, `remote_nodes` | nodes on other hosts: their agents, and what the event loop does for them |
 //! | `doctor` | whether hosts meet the needs of a job |
-//! | `verdict` | who is to blame, and the exit code |
+//! | `verdict`, `memory_kills` | who is to blame, and the exit code |
 //! | `leftovers`, `summary`, `false_sharing` | the end |
 
 mod agent_chunks;
@@ -37,6 +37,7 @@ mod hosts;
 mod job;
 mod leftovers;
 mod listen;
+mod memory_kills;
 mod options;
 mod output;
 mod phase;

@@ -102,6 +102,8 @@ pub(super) struct NodeFacts {
     pub(super) fatal: Option<String>,
     /// The last signal that was about to end it, and where its access went.
     pub(super) crash: Option<(i32, String)>,
+    /// The file in which the system has counted a process that it killed for want of memory, if a SIGKILL ended this one.
+    pub(super) memory_kills: Option<String>,
     pub(super) end: Option<End>,
 }
 
@@ -344,6 +346,9 @@ fn of_failure(facts: &Facts, rank: usize, status: Status) -> Verdict {
                     " and could not say where: somebody sent the signal, or the stack lay in shared memory, or the \
                      program blocks it in a way of its own (a system call, the mask of ppoll or pselect)"
                         .to_owned()
+                }
+                None if let Some(file) = &facts.nodes[rank].memory_kills => {
+                    format!(", perhaps by the system for want of memory: {file} counts one more since (dmesg says which)")
                 }
                 Some(_) | None => String::new(),
             };

@@ -275,6 +275,15 @@ fn a_peer_that_was_cut_off_is_blamed_with_the_reason_whatever_it_did_then() {
 }
 
 #[test]
+fn a_sigkill_while_the_system_was_short_of_memory_says_where_that_is_counted() {
+    let mut facts = job(2);
+    facts.nodes[1].memory_kills = Some("/cg/memory.events".to_owned());
+    let line = "node 1 (pid 101) was killed by signal 9 (SIGKILL), perhaps by the system for want of memory: \
+                /cg/memory.events counts one more since (dmesg says which); the job ends";
+    assert_eq!(over(&facts.kill(1, 6, 9), 6), (137, line.to_owned()));
+}
+
+#[test]
 fn a_peer_whose_program_uses_too_much_is_named_with_the_limit_and_no_word_of_the_protocol() {
     let mut facts = job(2).lost(1, 0).lost(0, 1).exit(1, 5, 75).exit(0, 6, 75);
     if let Some(loss) = &mut facts.nodes[0].lost {
