@@ -415,7 +415,8 @@ int mg_write_unlock(const void *p, size_t bytes);
  * them. A partial transfer means what it means there. (For all others: mg_touch_read, mg_touch_write.)
  * A shared buffer that ends beyond its allocation is refused before anything is done: -1 and EFAULT, of
  * mg_fread and mg_fwrite 0 items and EFAULT, and mg_last_error gives MG_EINVAL; MG_EACCES where it is in a
- * segment that this node is not attached to, or only to read what would be written. After other failures it
+ * segment that this node is not attached to, or only to read what would be written; MG_ENOTSHARED where it was freed and
+ * the library has given the place up (until then, as with free(3), nobody notices). After other failures it
  * gives MG_ESYS, and mg_strerror(mg_last_error()) is the call and what errno means.
  */
 
@@ -606,8 +607,9 @@ int mg_once_at(const void *once, void (*f)(void));
  *
  * `word` is a multiple of its size (4 bytes of MG_INT32 and MG_FLOAT, else 8), in sequentially consistent memory; MG_EINVAL if
  * not (of release-consistent memory: mg_allreduce, or a lock), for NULL, and for a word that ends beyond its allocation.
- * MG_ENOTSHARED: it is none of shared memory. MG_EACCES: this node is not attached to write it. `operand`,
- * `expected` and `before` point to a value of the type, in private or shared memory; `before` may be NULL.
+ * MG_ENOTSHARED: it is in no allocation of shared memory. Of an allocation that was freed it is that once the library has given
+ * the place up; until then, as with free(3), the place may be the next allocation's, and nobody notices: to know better, each
+ * call would have to ask the node that allocated it. MG_EACCES: this node is not attached to write it. `operand`, `expected` and `before` point to a value of the type, in private or shared memory; `before` may be NULL.
  */
 /* The word becomes what the operation makes of it and the operand, as in mg_reduce; `before` gets what it was. */
 int mg_fetch_op(void *word, enum mg_type type, enum mg_operation operation, const void *operand, void *before);

@@ -33,7 +33,7 @@ enum Buffer {
     /// Of this process: the system judges it.
     Private,
     Shared,
-    /// It begins in an allocation of shared memory, and ends beyond it; or this node may not access it so.
+    /// It begins in an allocation of shared memory, and ends beyond it; or that was freed, and is no more; or this node may not access it so.
     Refused,
 }
 
@@ -41,7 +41,8 @@ impl Buffer {
     /// `errno` and the last error say why one is refused.
     fn of(buffer: *const c_void, bytes: usize, kind: Kind) -> Self {
         let Ok(runtime) = runtime() else { return Self::Private };
-        if bytes == 0 || !runtime.is_shared(buffer.addr()) {
+        let is_shared = |address| runtime.is_shared(address) || runtime.is_freed(address);
+        if bytes == 0 || !is_shared(buffer.addr()) {
             return Self::Private;
         }
         match runtime.check_range(buffer.addr(), bytes, kind) {

@@ -70,6 +70,9 @@ pub enum Error {
     /// Shared memory, but none that the call is for: what it is instead.
     #[error("address {0:#x} {1}")]
     OfOtherKind(usize, &'static str),
+    /// Shared memory, but in no allocation: what lies near it.
+    #[error("address {0:#x} {1}")]
+    BesideAllocations(usize, String),
     /// A limit of the guard or of the system.
     #[error("{0}")]
     Limit(String),
@@ -151,7 +154,9 @@ impl Error {
             Self::NotInitialized | Self::Child(_) => code::NOT_INITIALIZED,
             Self::AlreadyInitialized => code::ALREADY_INITIALIZED,
             Self::NoNode(..) => code::NO_NODE,
-            Self::NotShared(_) | Self::OfOtherKind(..) => code::NOT_SHARED,
+            Self::NotShared(_) | Self::OfOtherKind(..) | Self::BesideAllocations(..) => {
+                code::NOT_SHARED
+            }
             Self::Limit(_) => code::LIMIT,
             Self::Peer(_) => code::PEER,
             Self::System(_) => code::SYSTEM,

@@ -109,6 +109,25 @@ static void not_where_it_begins(void)
     CHECK(strstr(mg_strerror(MG_EPERM), ", which is free already") != NULL);
 }
 
+/* In no allocation: what lies near is named, and that memory was freed, where it is known. */
+static void beside(void)
+{
+    struct mg_segment_info stat;
+    const int64_t one = 1;
+    char *bytes = MUST(mg_malloc(64)), *array = MUST(mg_malloc_array(4, 4 << 20)), near[64];
+
+    snprintf(near, sizeof near, "it lies behind the place of one, 64 bytes at %p", (void *)bytes);
+    SAYS(mg_fetch_op(bytes + 64, MG_INT64, MG_SUM, &one, NULL), MG_ENOTSHARED, near);
+    SAYS(mg_segment_stat_at(bytes, &stat, sizeof stat), MG_ENOTSHARED, "but of no named segment: what mg_malloc");
+    OK(mg_free(bytes));
+    OK(mg_free(array));
+    SAYS(mg_fetch_op(array, MG_INT64, MG_SUM, &one, NULL), MG_ENOTSHARED, "is that of shared memory which was freed");
+    SAYS(mg_segment_stat_at(array, &stat, sizeof stat), MG_ENOTSHARED, "is that of shared memory which was freed");
+    CHECK(mg_read(0, array, 8) == -1 && errno == EFAULT && mg_last_error() == MG_ENOTSHARED);
+    CHECK(mg_write(1, array, 8) == -1 && errno == EFAULT && mg_last_error() == MG_ENOTSHARED);
+    CHECK(strstr(mg_strerror(MG_ENOTSHARED), "is that of shared memory which was freed") != NULL);
+}
+
 static void not_attached(void)
 {
     const char *why = "is not where a segment begins that this node is attached to";
@@ -137,6 +156,11 @@ int main(int argc, char **argv)
     SAYS(mg_thread_join(0x1234, NULL), MG_EINVAL, "thread 0x1234 does not exist");
     SAYS(mg_free(&thread), MG_ENOTSHARED, "is not shared memory: globals, stacks and malloc memory are private");
     not_where_it_begins();
+    /* What one node frees is another's at once. */
+    OK(mg_barrier(1, 0));
+    if (mg_node() == 0)
+        beside();
+    OK(mg_barrier(1, 0));
     not_attached();
     SAYS(mg_set_chunking(0), MG_EINVAL, "chunking level of 0");
     SAYS(mg_get_stats(NULL, 8), MG_EINVAL, "NULL for the statistics");

@@ -459,6 +459,29 @@ fn not_its_begin(address: usize, record: &AreaRecord) -> Error {
     }
 }
 
+/// Why an address lies in no allocation that a call could be for.
+pub(crate) fn beside_allocations(driver: &Driver, address: usize) -> Error {
+    let Some(minipage) = driver.memory().translate(address) else {
+        let freed = driver.memory().is_retired(address);
+        let what = "is that of shared memory which was freed";
+        return if freed { Error::OfOtherKind(address, what) } else { Error::NotShared(address) };
+    };
+    let Some(states) = driver.tables().area(minipage.area()) else {
+        return Error::NotShared(address);
+    };
+    let record = &states.record;
+    let begin = record.area.address(minipage.index());
+    let near = record.item_of(minipage.index(), address.saturating_sub(begin));
+    let side = if address < near.base { "before" } else { "behind" };
+    Error::BesideAllocations(
+        address,
+        format!(
+            "is shared memory's, but in no allocation: it lies {side} the place of one, {} bytes at {:#x}",
+            near.bytes, near.base
+        ),
+    )
+}
+
 /// The record of the area an address lies in.
 fn record_at(driver: &Driver, address: usize) -> Option<AreaRecord> {
     let minipage = driver.memory().translate(address)?;

@@ -7,7 +7,7 @@ use multigrain_memory::VIEW_ALIGN;
 use multigrain_protocol::Kind;
 use multigrain_types::{Access, PAGE_BYTES};
 
-use super::{Heap, Policy, consistency_for, not_its_begin, record_at};
+use super::{Heap, Policy, beside_allocations, consistency_for, not_its_begin, record_at};
 use crate::area::AreaRecord;
 use crate::driver::Driver;
 use crate::error::Error;
@@ -108,7 +108,7 @@ impl Heap {
         }
         let left = record.and_then(|record| record.bytes_from(address));
         match left {
-            None => Err(Error::NotShared(address)),
+            None => Err(beside_allocations(driver, address)),
             Some(left) if bytes > left => Err(Error::Invalid(format!(
                 "{bytes} bytes from {address:#x} go beyond the end of its allocation, which has {left} there"
             ))),

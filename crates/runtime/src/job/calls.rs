@@ -127,6 +127,12 @@ impl Runtime {
         self.driver.memory().translate(address).is_some()
     }
 
+    /// Whether an address was shared memory of an allocation that is freed, and has been given up since.
+    #[must_use]
+    pub fn is_freed(&self, address: usize) -> bool {
+        self.driver.memory().is_retired(address)
+    }
+
     /// Checks that a range lies in one allocation, or for an array of minipages that share pages, in one, and that this
     /// node may access it so.
     ///

@@ -23,7 +23,7 @@ use crate::compression::Compressed;
 use crate::driver::Driver;
 use crate::error::{Error, code as error_code};
 use crate::frames::{Asker, MAX_NAME, Request};
-use crate::heap::{Heap, Policy};
+use crate::heap::{Heap, Policy, beside_allocations};
 use crate::segment_sharing::Shares;
 use crate::shim::{AtomicU64, Mutex, lock};
 pub use permissions::Rights;
@@ -302,7 +302,7 @@ impl Segments {
     /// # Errors
     /// [`Error::NotShared`] if none is there.
     pub(crate) fn stat_at(&self, driver: &Driver, address: usize) -> Result<SegmentStat, Error> {
-        let none = || Error::NotShared(address);
+        let none = || in_no_segment(driver, address);
         let id = segment_at(driver, address).ok_or_else(none)?.area.id;
         let facts = self.ask(driver, Request::SegmentStat, id.0.into(), &[], none)?;
         stat(driver, &facts).ok_or_else(none)
@@ -433,6 +433,17 @@ fn segment_at(driver: &Driver, address: usize) -> Option<AreaRecord> {
     let minipage = driver.memory().translate(address)?;
     let record = driver.tables().area(minipage.area())?.record;
     record.is_named().then_some(record)
+}
+
+/// Why an address is of no segment.
+fn in_no_segment(driver: &Driver, address: usize) -> Error {
+    match driver.memory().translate(address) {
+        Some(_) => Error::OfOtherKind(
+            address,
+            "is shared memory's, but of no named segment: what mg_malloc and its kin give is none",
+        ),
+        None => beside_allocations(driver, address),
+    }
 }
 
 /// The area of a segment that node 0 tells of; none if it is not one.

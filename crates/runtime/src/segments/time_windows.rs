@@ -82,7 +82,8 @@ impl Segments {
         (address, bytes): (usize, usize),
         window: Duration,
     ) -> Result<(), Error> {
-        let record = segment_at(driver, address).ok_or(Error::NotShared(address))?;
+        let record =
+            segment_at(driver, address).ok_or_else(|| super::in_no_segment(driver, address))?;
         let id = record.area.id;
         if driver.memory().limit(id) < Access::ReadWrite {
             let line = format!("this node is not attached to write the segment at {address:#x}");
