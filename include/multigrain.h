@@ -309,15 +309,16 @@ struct mg_segment_policy {
     size_t size;                     /* sizeof(struct mg_segment_policy); later versions append */
     enum mg_consistency consistency; /* what a program may rely on; MG_DEFAULT: as the job has it */
     enum mg_placement placement;     /* who manages it */
-    size_t grain;                    /* bytes of a minipage, rounded up to whole pages; 0: a page. Release
-                                      * consistent: 512 KiB at most */
+    size_t grain;                    /* bytes of a minipage, up to the job's shared size, rounded up to whole
+                                      * pages; 0: a page. Release consistent: 512 KiB, where it is more */
     uint64_t window_us;              /* time window, see mg_segment_set; 0: as contention suggests */
     enum mg_compression compression; /* of pages that are sent, where that makes them shorter */
 };
 
 /*
  * Creates a segment of zeroed bytes under a name; nobody is attached to it yet. This node is its library
- * site. MG_EEXIST: there is one of that name. MG_EINVAL: no bytes, mode bits beyond 0777, a policy that is none.
+ * site. MG_EEXIST: there is one of that name. MG_EINVAL: no bytes, mode bits beyond 0777, a policy that is none, a
+ * grain beyond the job's shared size.
  */
 int mg_segment_create(const char *name, size_t bytes, unsigned mode, const struct mg_segment_policy *policy);
 

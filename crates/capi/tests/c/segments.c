@@ -282,6 +282,9 @@ static void wrong(void)
     CODE(mg_segment_create("wrong", 1, 0600, &policy), MG_EINVAL);
     policy = (struct mg_segment_policy){.size = sizeof policy, .consistency = (enum mg_consistency)9};
     CODE(mg_segment_create("wrong", 1, 0600, &policy), MG_EINVAL);
+    policy = (struct mg_segment_policy){.size = sizeof policy, .grain = SIZE_MAX};
+    CODE(mg_segment_create("wrong", 1, 0600, &policy), MG_EINVAL);
+    CHECK(strstr(mg_strerror(MG_EINVAL), "minipages of 18446744073709551615 bytes: at most ") != NULL);
     NONE(mg_segment_attach("wrong", 0), MG_ENOENT);
     NONE(mg_segment_attach("wrong", 4), MG_EINVAL);
     NONE(mg_segment_attach(NULL, 0), MG_EINVAL);

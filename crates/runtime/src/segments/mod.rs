@@ -160,7 +160,7 @@ impl Segments {
     /// Makes a segment of `bytes` under a name, zeroed; nobody is attached.
     ///
     /// # Errors
-    /// [`Error::Exists`]; [`Error::Invalid`] for a name, size or mode that is none; no room.
+    /// [`Error::Exists`]; [`Error::Invalid`] for a name, size, mode or grain that is none; no room.
     pub(crate) fn create(
         driver: &Driver,
         heap: &Heap,
@@ -172,6 +172,14 @@ impl Segments {
         if bytes == 0 || mode & !MODES != 0 {
             let line = format!(
                 "a segment of {bytes} bytes with mode {mode:o}: at least 1 byte, mode up to 777"
+            );
+            return Err(Error::Invalid(line));
+        }
+        let (grain, most) = (options.policy.grain.unwrap_or(0), driver.memory().shared_bytes());
+        if grain as u64 > most {
+            let line = format!(
+                "a segment in minipages of {grain} bytes: at most {most}, the job's shared size (multigrain run --shared); \
+                 from its own size on it is one minipage, and 0 is a page"
             );
             return Err(Error::Invalid(line));
         }
