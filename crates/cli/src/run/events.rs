@@ -268,7 +268,7 @@ impl Job<'_> {
         };
         let _ = epoll::delete(&self.epoll, pidfd);
         if matches!(status, Status::Killed { signal: libc::SIGKILL, .. }) {
-            let file = self.memory_kills.risen().map(|file| file.display().to_string());
+            let file = self.settings.memory_kills.risen().map(|file| file.display().to_string());
             self.facts.nodes[rank].memory_kills = file;
         }
         self.has_ended(rank, status);

@@ -54,6 +54,8 @@ pub(super) struct Settings<'a> {
     pub(super) tagged: bool,
     pub(super) summary: bool,
     pub(super) stats: Option<File>,
+    /// Before the nodes ran.
+    pub(super) memory_kills: MemoryKills,
     /// A child that is not of the job.
     pub(super) warden: &'a mut Warden,
 }
@@ -89,8 +91,6 @@ pub(super) struct Job<'a> {
     pub(super) nodes: Vec<Live>,
     pub(super) agents: Agents,
     pub(super) facts: Facts,
-    /// Before the nodes ran, or soon after.
-    pub(super) memory_kills: MemoryKills,
     pub(super) reports: Reports,
     pub(super) course: Course,
 }
@@ -164,7 +164,6 @@ impl<'a> Job<'a> {
             nodes: live,
             agents,
             facts: Facts { nodes: facts, ..Facts::default() },
-            memory_kills: MemoryKills::so_far(),
             course: Course {
                 phase: Phase::Running,
                 wake_at: None,

@@ -72,6 +72,7 @@ use host_slots::Share;
 use hosts::{Reach, Start};
 use job::{Job, Nodes, Settings};
 use listen::ListenAt;
+use memory_kills::MemoryKills;
 use multigrain_transport::AddressKind;
 use multigrain_types::exit_codes::NOT_FOUND;
 use signals::{Inherited, Signals};
@@ -140,6 +141,7 @@ fn launch(args: &RunArgs) -> Result<u8, LaunchError> {
     let secret = environment::random_hex::<32>().map_err(|e| refused("random numbers", e))?;
     let credentials = environment::credentials(args.encrypts(shares.is_some()), &job, nodes);
     let credentials = credentials.map_err(|e| refused("certificates", e))?;
+    let memory_kills = MemoryKills::so_far();
     let signals = Signals::block().map_err(|e| refused("signals", e))?;
     let mut containment =
         Containment::take(Ward::Launcher, &job, &format!("MULTIGRAIN_JOB={job}"), nodes)?;
@@ -168,6 +170,7 @@ fn launch(args: &RunArgs) -> Result<u8, LaunchError> {
                 tagged: args.tagged(nodes),
                 summary: args.summarized(stderr_is_terminal),
                 stats,
+                memory_kills,
                 warden: containment.warden_mut(),
             };
             Job::new(settings, signals, started).map_err(|e| refused("the event loop", e))

@@ -21,7 +21,15 @@ impl Heap {
         sharing: NamedSharing,
     ) -> Result<AreaRecord, Error> {
         let consistency = consistency_for(driver, policy)?;
-        let grain = bounded(policy.grain.unwrap_or(PAGE_BYTES), consistency);
+        let (grain, most) = (policy.grain.unwrap_or(PAGE_BYTES), driver.memory().shared_bytes());
+        if grain as u64 > most {
+            let line = format!(
+                "a segment in minipages of {grain} bytes: at most {most}, the job's shared size (multigrain run --shared); \
+                 from its own size on it is one minipage, and 0 is a page"
+            );
+            return Err(Error::Invalid(line));
+        }
+        let grain = bounded(grain, consistency);
         let pages = u32::try_from(grain.min(bytes).div_ceil(PAGE_BYTES))
             .map_err(|_| Error::Limit(format!("a minipage of {grain} bytes is too large")))?;
         let shape = Shape::Pages { pages };

@@ -175,14 +175,6 @@ impl Segments {
             );
             return Err(Error::Invalid(line));
         }
-        let (grain, most) = (options.policy.grain.unwrap_or(0), driver.memory().shared_bytes());
-        if grain as u64 > most {
-            let line = format!(
-                "a segment in minipages of {grain} bytes: at most {most}, the job's shared size (multigrain run --shared); \
-                 from its own size on it is one minipage, and 0 is a page"
-            );
-            return Err(Error::Invalid(line));
-        }
         time_windows::check(driver, options)?;
         driver.request(NodeId(0), Request::SegmentName, 0, 0, name).map_err(
             |(code, _)| match code {

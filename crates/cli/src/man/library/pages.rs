@@ -215,7 +215,7 @@ const PAGES: &[Entry] = &[
             (
                 "EFAULT",
                 "A buffer in shared memory ends beyond its allocation: mg_last_error(3) gives MG_EINVAL. Or it is in a named \
-                 segment that this node is not attached to, or only to read what would be written: MG_EACCES. Nothing \
+                 segment that this node is not attached to, or only to read what would be written: MG_EACCES. Or it was freed: MG_ENOTSHARED. Nothing \
                  was done.",
             ),
             (
