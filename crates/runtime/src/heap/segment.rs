@@ -21,15 +21,7 @@ impl Heap {
         sharing: NamedSharing,
     ) -> Result<AreaRecord, Error> {
         let consistency = consistency_for(driver, policy)?;
-        let (grain, most) = (policy.grain.unwrap_or(PAGE_BYTES), driver.memory().shared_bytes());
-        if grain as u64 > most {
-            let line = format!(
-                "a segment in minipages of {grain} bytes: at most {most}, the job's shared size (multigrain run --shared); \
-                 from its own size on it is one minipage, and 0 is a page"
-            );
-            return Err(Error::Invalid(line));
-        }
-        let grain = bounded(grain, consistency);
+        let grain = bounded(policy.grain.unwrap_or(PAGE_BYTES), consistency);
         let pages = u32::try_from(grain.min(bytes).div_ceil(PAGE_BYTES))
             .map_err(|_| Error::Limit(format!("a minipage of {grain} bytes is too large")))?;
         let shape = Shape::Pages { pages };
@@ -41,6 +33,21 @@ impl Heap {
         driver.tables().enter_live(record.area.id, &live);
         driver.races().note_allocation(record.area.base, bytes);
         Ok(record)
+    }
+
+    /// Whether a segment may have minipages of that grain.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`].
+    pub(crate) fn check_grain(driver: &Driver, policy: Policy) -> Result<(), Error> {
+        let (grain, most) = (policy.grain.unwrap_or(PAGE_BYTES), driver.memory().shared_bytes());
+        if grain as u64 <= most {
+            return Ok(());
+        }
+        Err(Error::Invalid(format!(
+            "a segment in minipages of {grain} bytes: at most {most}, the job's shared size (multigrain run --shared); \
+             from its own size on it is one minipage, and 0 is a page"
+        )))
     }
 
     /// Gives the area of a segment back, to which nobody is attached and nobody can attach.

@@ -176,6 +176,7 @@ impl Segments {
             return Err(Error::Invalid(line));
         }
         time_windows::check(driver, options)?;
+        Heap::check_grain(driver, options.policy)?;
         driver.request(NodeId(0), Request::SegmentName, 0, 0, name).map_err(
             |(code, _)| match code {
                 error_code::EXISTS => Error::Exists(format!(
@@ -437,11 +438,10 @@ fn segment_at(driver: &Driver, address: usize) -> Option<AreaRecord> {
 
 /// Why an address is of no segment.
 fn in_no_segment(driver: &Driver, address: usize) -> Error {
+    let what =
+        "is shared memory's, but of no named segment: what mg_malloc and its kin give is none";
     match driver.memory().translate(address) {
-        Some(_) => Error::OfOtherKind(
-            address,
-            "is shared memory's, but of no named segment: what mg_malloc and its kin give is none",
-        ),
+        Some(_) => Error::OfOtherKind(address, what),
         None => beside_allocations(driver, address),
     }
 }
