@@ -92,8 +92,8 @@ pub(crate) struct Synchronization {
 pub(crate) struct Passed {
     pub(crate) thread: ThreadId,
     pub(crate) slot: &'static Slot,
-    /// It is the first of this node's threads to pass a barrier of the whole job.
-    pub(crate) first: bool,
+    /// All threads of this node have met there, and this one fetches for all what the next interval needs.
+    pub(crate) fetches: bool,
 }
 
 impl Synchronization {
@@ -291,14 +291,18 @@ impl Synchronization {
         // In a large job it is no barrier of some threads: all know who is to come.
         let id = if local > 0 { SyncContext::of_all(driver.nodes(), id) } else { id };
         slot.awaited().set_expected(total, id & WHOLE != 0);
+        let last = local == 0 && of_program && driver.tables().all_others_wait_at(id);
         let arrive = match operand {
             Some(operand) => SyncInput::Collective { thread, id, local, total, quiescent, operand },
             None => SyncInput::Barrier { thread, id, local, total, quiescent },
         };
         synchronize(driver, slot, arrive)?;
         tsan::take(Token::Barrier(id & !WHOLE));
-        let first = of_program && local > 0 && self.left_barriers.is_first_of(local);
-        Ok(Passed { thread, slot, first })
+        let fetches = match local {
+            0 => last,
+            local => of_program && self.left_barriers.is_first_of(local),
+        };
+        Ok(Passed { thread, slot, fetches })
     }
 
     /// Takes one unit of semaphore `id`.

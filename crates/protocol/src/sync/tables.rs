@@ -199,6 +199,13 @@ impl SyncTables {
         self.barriers.get(&id).is_some_and(Barrier::is_declared_quiescent)
     }
 
+    /// Whether all threads of this node but one wait at a barrier: the one that asks.
+    #[must_use]
+    pub fn all_others_wait_at(&self, id: u64) -> bool {
+        let waiting = self.barriers.get(&id).map_or(0, Barrier::waiting);
+        waiting + 1 == self.here.threads as usize
+    }
+
     /// What a thread of this node holds, in the words of a program: locks and read-write locks.
     #[must_use]
     pub fn held_by(&self, thread: ThreadId) -> Vec<String> {

@@ -338,13 +338,13 @@ impl Runtime {
     ) -> Result<bool, Error> {
         let driver = self.member()?;
         self.sync.collect(driver, party, (what, element), values, combine, |passed| {
-            self.prefetcher.pass_barrier(driver, passed.thread, passed.slot, passed.first);
+            self.prefetcher.pass_barrier(driver, passed.thread, passed.slot, passed.fetches);
         })
     }
 
     fn pass_barrier(&self, id: u64, total: u32) -> Result<(), Error> {
         let passed = self.sync.barrier(&self.driver, id, total)?;
-        self.prefetcher.pass_barrier(&self.driver, passed.thread, passed.slot, passed.first);
+        self.prefetcher.pass_barrier(&self.driver, passed.thread, passed.slot, passed.fetches);
         Ok(())
     }
 }

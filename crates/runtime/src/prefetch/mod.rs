@@ -118,13 +118,13 @@ impl Prefetcher {
         lock(&self.migratory).need(minipage, (kind, access), checksum)
     }
 
-    /// A thread has passed a barrier. `first`: of those of this node that pass it together, one looks
+    /// A thread has passed a barrier. `fetches`: of those of this node that pass it together, one looks
     /// ahead for the node.
-    pub(crate) fn pass_barrier(&self, driver: &Driver, thread: ThreadId, slot: &Slot, first: bool) {
+    pub(crate) fn pass_barrier(&self, driver: &Driver, thread: ThreadId, slot: &Slot, fetches: bool) {
         spatial::forget(slot);
         Streams::forget();
         critical_section::pass_barrier();
-        if first && self.learns {
+        if fetches && self.learns {
             let candidates = lock(&self.history).end_interval();
             driver.forget_access();
             self.obtain(driver, (thread, slot), &candidates, |_| For::Later);

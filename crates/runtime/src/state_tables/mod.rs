@@ -235,6 +235,11 @@ impl SharedTables {
         page[index].set(AreaStates::new(record, placement)).is_ok()
     }
 
+    /// Whether all threads of this node but one wait at a barrier: the one that asks.
+    pub(crate) fn all_others_wait_at(&self, id: u64) -> bool {
+        lock(&self.sync).all_others_wait_at(id)
+    }
+
     /// What a thread of this node holds, in the words of a program.
     pub(crate) fn held_by(&self, thread: ThreadId) -> Vec<String> {
         lock(&self.sync).held_by(thread)

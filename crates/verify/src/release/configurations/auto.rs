@@ -59,9 +59,9 @@ const MOVES_0: [(&str, usize); 8] = [
 /// Homes that move at barriers, and are dynamic after one move.
 const MOVES_1: [(&str, usize); 8] = [
     ("auto/after-1/diff-before-the-move", 960),
-    ("auto/after-1/notices-before-the-move-at-the-new-home", 411),
-    ("auto/after-1/notices-before-the-move-at-the-old-home", 424),
-    ("auto/after-1/first-touch-and-a-prefetch-across-a-barrier", 784),
+    ("auto/after-1/notices-before-the-move-at-the-new-home", 407),
+    ("auto/after-1/notices-before-the-move-at-the-old-home", 417),
+    ("auto/after-1/first-touch-and-a-prefetch-across-a-barrier", 647),
     ("auto/after-1/prefetch-across-a-move", 5414),
     ("auto/after-1/prefetch-after-the-write-that-moves-the-home", 3284),
     ("auto/after-1/a-thread-that-does-not-come", 3877),
@@ -71,9 +71,9 @@ const MOVES_1: [(&str, usize); 8] = [
 /// Homes that move at barriers, and are dynamic after two.
 const MOVES_2: [(&str, usize); 8] = [
     ("auto/after-2/diff-before-the-move", 984),
-    ("auto/after-2/notices-before-the-move-at-the-new-home", 411),
-    ("auto/after-2/notices-before-the-move-at-the-old-home", 424),
-    ("auto/after-2/first-touch-and-a-prefetch-across-a-barrier", 784),
+    ("auto/after-2/notices-before-the-move-at-the-new-home", 407),
+    ("auto/after-2/notices-before-the-move-at-the-old-home", 417),
+    ("auto/after-2/first-touch-and-a-prefetch-across-a-barrier", 647),
     ("auto/after-2/prefetch-across-a-move", 4971),
     ("auto/after-2/prefetch-after-the-write-that-moves-the-home", 3270),
     ("auto/after-2/a-thread-that-does-not-come", 3877),
@@ -128,7 +128,7 @@ fn transfers() -> Vec<Configuration> {
         ),
         row(
             "auto/three-in-turn-after-two-moves",
-            3630,
+            3647,
             Job::new(3)
                 .auto(0)
                 .dynamic_after(2)

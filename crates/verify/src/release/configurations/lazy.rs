@@ -42,9 +42,9 @@ const STATES: [(&str, usize); 29] = [
 /// And those whose homes move.
 const MOVES: [(&str, usize); 8] = [
     ("lazy/diff-before-the-move", 952),
-    ("lazy/notices-before-the-move-at-the-new-home", 411),
-    ("lazy/notices-before-the-move-at-the-old-home", 424),
-    ("lazy/first-touch-and-a-prefetch-across-a-barrier", 784),
+    ("lazy/notices-before-the-move-at-the-new-home", 407),
+    ("lazy/notices-before-the-move-at-the-old-home", 417),
+    ("lazy/first-touch-and-a-prefetch-across-a-barrier", 647),
     ("lazy/prefetch-across-a-move", 4971),
     ("lazy/prefetch-after-the-write-that-moves-the-home", 3238),
     ("lazy/a-thread-that-does-not-come", 4081),

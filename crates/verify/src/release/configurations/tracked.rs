@@ -43,9 +43,9 @@ const STATES: [(&str, usize); 29] = [
 /// And those whose homes move.
 const MOVES: [(&str, usize); 8] = [
     ("tracked/diff-before-the-move", 910),
-    ("tracked/notices-before-the-move-at-the-new-home", 375),
-    ("tracked/notices-before-the-move-at-the-old-home", 364),
-    ("tracked/first-touch-and-a-prefetch-across-a-barrier", 690),
+    ("tracked/notices-before-the-move-at-the-new-home", 363),
+    ("tracked/notices-before-the-move-at-the-old-home", 365),
+    ("tracked/first-touch-and-a-prefetch-across-a-barrier", 571),
     ("tracked/prefetch-across-a-move", 4465),
     ("tracked/prefetch-after-the-write-that-moves-the-home", 3202),
     ("tracked/a-thread-that-does-not-come", 2942),
