@@ -120,7 +120,13 @@ impl Prefetcher {
 
     /// A thread has passed a barrier. `fetches`: of those of this node that pass it together, one looks
     /// ahead for the node.
-    pub(crate) fn pass_barrier(&self, driver: &Driver, thread: ThreadId, slot: &Slot, fetches: bool) {
+    pub(crate) fn pass_barrier(
+        &self,
+        driver: &Driver,
+        thread: ThreadId,
+        slot: &Slot,
+        fetches: bool,
+    ) {
         spatial::forget(slot);
         Streams::forget();
         critical_section::pass_barrier();
