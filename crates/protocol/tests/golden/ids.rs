@@ -193,6 +193,7 @@ fn a_thread_that_was_let_go_may_wait_again() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "its million of ids take Miri more than a quarter of an hour")]
 fn a_program_that_uses_too_many_ids_gets_an_error_and_nothing_has_changed() {
     let mut cluster = Cluster::new(1, 0, 0);
     (0..u64::from(MOST_IDS) / 2).for_each(|id| cluster.call(0, lock(0, id)));
