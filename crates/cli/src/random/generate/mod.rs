@@ -228,8 +228,8 @@ impl Draft {
     fn meet(&mut self) {
         let id = self.rng.below32(4);
         let all = u32::try_from(self.job.initial_threads).unwrap_or(u32::MAX);
-        // Now and then each thread sends a message of its own.
-        let (id, total) = if self.rng.once_in(6) { (4 + id, all) } else { (id, 0) };
+        // Often each thread sends a message of its own.
+        let (id, total) = if self.rng.once_in(3) { (4 + id, all) } else { (id, 0) };
         for thread in (0..self.job.initial_threads).map(ThreadId) {
             self.emit(thread, Op::Barrier { id, total });
         }
