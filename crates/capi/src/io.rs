@@ -33,7 +33,8 @@ enum Buffer {
     /// Of this process: the system judges it.
     Private,
     Shared,
-    /// It begins in an allocation of shared memory, and ends beyond it; or that was freed, and is no more; or this node may not access it so.
+    /// It begins in an allocation of shared memory and ends beyond it; it was shared memory and is freed; or this node may not
+    /// access it so.
     Refused,
 }
 

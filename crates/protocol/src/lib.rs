@@ -12,6 +12,7 @@
 //! - [`hlrc`]: home-based lazy release consistency with migratory home (ParADE).
 //! - [`release`]: what a release and an acquire of a node wait for.
 //! - [`migration`]: homes migrate at barriers.
+//! - [`time_window`]: how long a node keeps a contended minipage.
 //! - [`deferral`]: when a message goes: now, deferred, batched or merged.
 //! - [`sync`]: locks, read-write locks, barriers, counting semaphores, condition variables and collective operations.
 //!

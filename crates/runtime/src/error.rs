@@ -64,10 +64,11 @@ pub enum Error {
     /// No node has this rank.
     #[error("no node {0}: nodes of this job: {1}")]
     NoNode(i64, u16),
-    /// Not shared, or not the start of an allocation.
+    /// Not shared, or not the start of an allocation. Calls that name this error give the next two as well, which have
+    /// its code.
     #[error("{}", not_shared(*.0))]
     NotShared(usize),
-    /// Shared memory, but none that the call is for: what it is instead.
+    /// No memory that the call is for, though it is shared or has been: what it is instead.
     #[error("address {0:#x} {1}")]
     OfOtherKind(usize, &'static str),
     /// Shared memory, but in no allocation: what lies near it.

@@ -50,7 +50,7 @@ impl Drop for Finalizing<'_> {
 }
 
 impl Membership {
-    /// A peer's link has ended, or it did what no correct peer does.
+    /// A peer's link has ended, or it did what no correct peer does, or went beyond a limit.
     pub(crate) fn lost(&self, reason: &LostReason) -> LossMeaning {
         match reason {
             // Who has passed the leaving barrier may go before we have.

@@ -155,7 +155,7 @@ impl Platform {
         self.cut_off(peer, &LostReason::Violation(what))
     }
 
-    /// A peer's program uses more of this node than any may: the peer is lost, and has done nothing wrong itself.
+    /// A peer uses more of this node than any may, mostly for its program does: it is lost.
     pub(crate) fn peer_beyond_limit(&self, peer: NodeId, what: String) -> ! {
         self.cut_off(peer, &LostReason::BeyondLimit(what))
     }

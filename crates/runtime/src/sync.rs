@@ -291,6 +291,7 @@ impl Synchronization {
         // In a large job it is no barrier of some threads: all know who is to come.
         let id = if local > 0 { SyncContext::of_all(driver.nodes(), id) } else { id };
         slot.awaited().set_expected(total, id & WHOLE != 0);
+        // Two that come at once may both find that the other has not: then none is the last, and nobody fetches ahead this time.
         let last = local == 0 && of_program && driver.tables().all_others_wait_at(id);
         let arrive = match operand {
             Some(operand) => SyncInput::Collective { thread, id, local, total, quiescent, operand },

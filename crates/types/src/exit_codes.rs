@@ -50,7 +50,10 @@ pub const MEANINGS: &[(&str, &str)] = &[
         "70",
         "A node ended itself, and its line says why: barriers that disagree, or shared memory touched after mg_finalize.",
     ),
-    ("75", "A node lost a peer that did not fail itself: it hangs or cannot be reached."),
+    (
+        "75",
+        "A node lost a peer that did not fail itself: it hangs, cannot be reached, broke the protocol, or went beyond a limit at another node.",
+    ),
     ("78", "Of `multigrain doctor`: something would keep a job from running."),
     ("124", "The time of --timeout was over."),
     ("125", "The launcher itself failed: too few file descriptors, or stdout on a full disk."),

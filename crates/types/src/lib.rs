@@ -56,7 +56,7 @@ impl fmt::Display for ThreadId {
     }
 }
 
-/// A run of minipages of one shape, allocated together; every node of the job knows every area.
+/// Minipages of one shape, numbered one behind the other, from which allocations are made; every node of the job knows every area.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct AreaId(pub u32);
 

@@ -3,7 +3,8 @@
 /// How a node begins that cuts a peer off for what it sent.
 pub const BROKE_PROTOCOL: &str = "broke the protocol";
 
-/// The same of one that uses more than a node may, by correct calls of its program.
+/// The same of one that uses more of another node than it may: by calls of its program, which are correct by themselves, or by
+/// more waiting threads than a node has.
 pub const BEYOND_LIMIT: &str = "went beyond a limit";
 
 /// Why a connection was refused that may be one of a node of the job: a node that died, or whose host is cut off.

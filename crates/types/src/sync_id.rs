@@ -1,4 +1,4 @@
-//! Ids of locks, barriers, semaphores and conditions: numbers of the program, and addresses.
+//! Ids of locks, read-write locks, barriers, semaphores, conditions and onces: numbers of the program, and addresses.
 
 use core::fmt;
 

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 pub(super) struct MemoryKills(Vec<(PathBuf, u64)>);
 
 impl MemoryKills {
-    /// Of the control group that this process and its children are in, and of the host: whatever there is.
+    /// Of the control group that this process is in (that of the nodes, if they get one, is in it and has no limit of its own),
+    /// and of the host: whatever there is.
     pub(super) fn so_far() -> Self {
         let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();

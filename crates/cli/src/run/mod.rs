@@ -4,10 +4,10 @@
 //!
 //! | file | part |
 //! |---|---|
-//! | `options`, `apps`, `host_slots`, `slurm`, `program`, `executable`, `error` | what the user asks for, and the error if it cannot be done |
+//! | `options`, `apps`, `host_slots`, `slurm`, `program`, `executable`, `elf`, `quantity`, `error` | what the user asks for, and the error if it cannot be done |
 //! | `environment`, `listen` | what a node starts with: variables and listening sockets |
-//! | `signals`, `containment`, `cgroup`, `warden`, `agent_lines`, `agent_chunks`, `descriptor_limit`, `spawn`, `stdin` | processes, and that none of them is left over |
-//! | `phase`, `job`, `event_source`, `events`, `user_requests` | the table of a job's phases; the event loop: what each event does, the user's interrupts |
+//! | `signals`, `containment`, `needed_calls`, `cgroup`, `warden`, `agent_lines`, `agent_chunks`, `descriptor_limit`, `spawn`, `stdin` | processes, and that none of them is left over |
+//! | `phase`, `escalation`, `job`, `event_source`, `events`, `user_requests` | the table of a job's phases; the event loop: what each event does, the user's interrupts |
 //! | `control`, `output`, `writer`, `progress` | messages and output of nodes, and how they are printed |
 //! | `reports`: `deadlock`, `refused_connections`, `races` | what nodes report: deadlocks, refused connections, races |
 //! | `hosts/`, `remote_nodes` | nodes on other hosts: their agents, and what the event loop does for them |
@@ -38,6 +38,7 @@ mod job;
 mod leftovers;
 mod listen;
 mod memory_kills;
+mod needed_calls;
 mod options;
 mod output;
 mod phase;

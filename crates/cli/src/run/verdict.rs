@@ -348,7 +348,7 @@ fn of_failure(facts: &Facts, rank: usize, status: Status) -> Verdict {
                         .to_owned()
                 }
                 None if let Some(file) = &facts.nodes[rank].memory_kills => {
-                    format!(", perhaps by the system for want of memory: {file} counts one more since (dmesg says which)")
+                    format!(", perhaps by the system for want of memory: {file} counts more since the start (dmesg says which)")
                 }
                 Some(_) | None => String::new(),
             };

@@ -279,7 +279,7 @@ fn a_sigkill_while_the_system_was_short_of_memory_says_where_that_is_counted() {
     let mut facts = job(2);
     facts.nodes[1].memory_kills = Some("/cg/memory.events".to_owned());
     let line = "node 1 (pid 101) was killed by signal 9 (SIGKILL), perhaps by the system for want of memory: \
-                /cg/memory.events counts one more since (dmesg says which); the job ends";
+                /cg/memory.events counts more since the start (dmesg says which); the job ends";
     assert_eq!(over(&facts.kill(1, 6, 9), 6), (137, line.to_owned()));
 }
 

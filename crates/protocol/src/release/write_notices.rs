@@ -47,7 +47,7 @@ pub enum WriteNoticesError {
         /// Its length.
         bytes: usize,
     },
-    /// Something follows, or a flag is neither 0 nor 1.
+    /// Something follows, or a flag is none.
     #[error("notices with {left} bytes that make no sense")]
     Left {
         /// How many.

@@ -204,6 +204,7 @@ impl Driver {
         if !self.memory().tracks() {
             return true;
         }
+        // Who comes alone has looked at another moment than the others.
         if local == 0 {
             return false;
         }

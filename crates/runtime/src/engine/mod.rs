@@ -2,7 +2,7 @@
 //! frames and wake-ups before it returns ([`world`]).
 //!
 //! Any thread may step. States are locked by the tables. When a step ends, all that remains of it are deferred
-//! frames in the links, diffs that wait for those of their flush ([`pending_diffs`]), results of collective operations for
+//! frames in the links, diffs that came before they may be merged ([`pending_diffs`]), results of collective operations for
 //! their threads, and minipages that came back for the heap ([`Engine::take_reclaimed`]).
 
 #[cfg(feature = "mutants")]

@@ -2,7 +2,7 @@
 //! (ADR 6).
 //!
 //! An iterative program touches the same boundary minipages in every interval between barriers, or
-//! in every second one when it swaps two arrays. After a barrier all nodes are inside the runtime
+//! in every second one when it swaps two arrays. Behind a barrier all nodes that met there are inside the runtime
 //! and answer at once; a fault later has to interrupt a node that computes. So a node that has seen
 //! its intervals repeat fetches the next interval's minipages together as it leaves the barrier.
 //!

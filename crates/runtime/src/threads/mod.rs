@@ -184,7 +184,7 @@ impl Threads {
         starts
     }
 
-    /// Starts `function(argument)` on a node; returns when it runs. The function is one of the
+    /// Starts `function(argument)` on a node; returns when it has been made. The function is one of the
     /// program: of its executable, or of a shared object that needs libmultigrain and was loaded
     /// before this process joined.
     ///
