@@ -206,6 +206,7 @@ fn a_system_call_that_a_filter_refuses_is_named_before_a_node_starts() {
         (libc::SYS_sendto, "sendto"),
         (libc::SYS_recvfrom, "recvfrom"),
         (libc::SYS_recvmsg, "recvmsg"),
+        (libc::SYS_accept4, "accept4"),
     ];
     #[cfg(target_arch = "x86_64")]
     calls.push((libc::SYS_dup2, "dup2"));

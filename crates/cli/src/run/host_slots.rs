@@ -3,8 +3,11 @@
 //! A host has a slot for each node it may run. Ranks fill the slots of the first host, then those of the
 //! next. A host that is named again has the slots of both entries.
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::ops::Range;
 use std::path::Path;
 
@@ -12,6 +15,8 @@ use std::path::Path;
 const MOST_FILE_BYTES: u64 = 1 << 20;
 /// And of a line.
 const MOST_LINE_BYTES: usize = 1024;
+/// How long a pipe may say nothing.
+const PATIENCE: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
 
 /// A host and its slots.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,10 +60,8 @@ impl HostList {
     /// The line that makes no sense, in words.
     pub(super) fn of_file(path: &Path) -> Result<Self, String> {
         let at = |why: String| format!("--hostfile {}{why}", path.display());
-        let mut text = String::new();
-        let file = File::open(path).map(|file| file.take(MOST_FILE_BYTES));
-        let read = file.and_then(|mut file| file.read_to_string(&mut text));
-        read.map_err(|error| at(format!(": {error}; name a file of hosts")))?;
+        let text =
+            read(path, PATIENCE).map_err(|error| at(format!(": {error}; name a file of hosts")))?;
         let mut hosts = Vec::new();
         for (number, line) in (1..).zip(text.lines()) {
             if line.len() > MOST_LINE_BYTES {
@@ -158,6 +161,26 @@ fn slots(count: &str, word: &str) -> Result<u32, String> {
     count.parse().ok().filter(|&slots| slots > 0).ok_or_else(wrong)
 }
 
+/// The text of a file, or of a pipe that somebody writes to, perhaps later.
+fn read(path: &Path, patience: Timespec) -> io::Result<String> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let mut file = File::from(rustix::fs::open(path, flags, Mode::empty())?).take(MOST_FILE_BYTES);
+    let mut bytes = Vec::new();
+    loop {
+        if poll(&mut [PollFd::new(file.get_ref(), PollFlags::IN)], Some(&patience))? == 0 {
+            let why = format!("it has said nothing for {} s", patience.tv_sec);
+            return Err(io::Error::new(io::ErrorKind::TimedOut, why));
+        }
+        match file.read_to_end(&mut bytes) {
+            Ok(_) => break,
+            Err(error) if error.raw_os_error() == Some(Errno::AGAIN.raw_os_error()) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    String::from_utf8(bytes)
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is no text"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -204,5 +227,18 @@ mod tests {
         assert!(why.starts_with("4 nodes need 4 slots, and the hosts have 3"), "{why}");
         let why = shares("a:4000000000,b:4000000000", None).unwrap_err();
         assert!(why.ends_with("1024 nodes at most"), "{why}");
+    }
+
+    #[test]
+    fn a_pipe_is_read_when_its_writer_comes_and_not_waited_for_for_ever() {
+        let pipe = std::env::temp_dir().join(format!("hosts-{}", std::process::id()));
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, Mode::RWXU).unwrap();
+        let error = read(&pipe, Timespec { tv_sec: 0, tv_nsec: 1 }).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut, "{error}");
+        let path = pipe.clone();
+        let writes = std::thread::spawn(move || std::fs::write(path, "a slots=2\n"));
+        assert_eq!(HostList::of_file(&pipe).unwrap().0.len(), 1);
+        writes.join().unwrap().unwrap();
+        std::fs::remove_file(pipe).unwrap();
     }
 }

@@ -2,8 +2,8 @@
 
 use rustix::io::Errno;
 use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvFlags, SendFlags, SocketFlags, SocketType, recv,
-    recvmsg, send, socketpair,
+    AddressFamily, RecvAncillaryBuffer, RecvFlags, SendFlags, SocketFlags, SocketType, accept_with,
+    recv, recvmsg, send, socketpair,
 };
 use rustix::process::{WaitId, WaitIdOptions, getpid, test_kill_process, waitid};
 use std::io::IoSliceMut;
@@ -21,6 +21,11 @@ pub(super) fn needed_calls() -> Result<(), (&'static str, Errno)> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let (one, mut other) = socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)
         .map_err(refused("socketpair"))?;
+    // This one does not listen.
+    match accept_with(&one, SocketFlags::CLOEXEC) {
+        Ok(_) | Err(Errno::INVAL | Errno::OPNOTSUPP) => {}
+        Err(error) => return Err(("accept4", error)),
+    }
     send(&one, b"12", SendFlags::NOSIGNAL).map_err(refused("sendto"))?;
     let mut byte = [0];
     recv(&other, &mut byte, RecvFlags::empty()).map_err(refused("recvfrom"))?;

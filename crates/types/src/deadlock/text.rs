@@ -144,7 +144,7 @@ fn join(parts: Vec<String>) -> String {
     text
 }
 
-/// Threads in words, and whether they are several. A node stands for its threads where all of them are
+/// Threads in words, and whether these name several. A node stands for its threads where all of them are
 /// meant.
 fn name(who: &[Thread], threads: &BTreeMap<usize, usize>) -> (String, bool) {
     let mut nodes: BTreeMap<usize, Vec<u32>> = BTreeMap::new();
@@ -155,14 +155,16 @@ fn name(who: &[Thread], threads: &BTreeMap<usize, usize>) -> (String, bool) {
     let whole: Vec<usize> =
         nodes.iter().filter(|(node, some)| is_whole(node, some)).map(|(&node, _)| node).collect();
     let mut names = Vec::new();
+    let mut named = whole.len();
     if !whole.is_empty() {
         names.push(numbered("node", &whole));
     }
     for (node, some) in nodes.iter().filter(|(node, some)| !is_whole(node, some)) {
         let some: Vec<usize> = some.iter().map(|&thread| thread as usize).collect();
+        named += some.len();
         names.push(format!("{} of node {node}", numbered("thread", &some)));
     }
-    (names.join(" and "), who.len() > 1)
+    (names.join(" and "), named > 1)
 }
 
 /// `node 3`, `nodes 0 and 2`, `nodes 0 to 4, 7 and 9`; the numbers ascend.
@@ -198,6 +200,11 @@ mod tests {
         let waiting = waiters.iter().map(|(thread, waiter)| (*thread, waiter)).collect();
         let words = "thread 0 of node 0 waits in barrier 5 (1 of 8 threads has come), \
                      node 1 and thread 1 of node 0 for lock 7, which thread 0 of node 0 holds";
+        assert_eq!(of_all(&waiting, &BTreeSet::new()), words);
+        let both =
+            [(0, 0), (0, 1)].map(|thread| (thread, waiter(0, BlockingCall::Barrier(5), &[])));
+        let waiting = both.iter().map(|(thread, waiter)| (*thread, waiter)).collect();
+        let words = "node 0 waits in barrier 5 (2 of 8 threads have come)";
         assert_eq!(of_all(&waiting, &BTreeSet::new()), words);
     }
 

@@ -31,6 +31,20 @@ pub(super) struct Team {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sums([u64; TALLY_WORDS]);
 
+/// A thread that has used shared memory and comes to no barrier: so homes stay where they are (ADR 21), and what is measured as
+/// sent to them is. `lock` is one that this node manages.
+fn keep_homes(runtime: &'static Runtime, lock: u32) -> Result<()> {
+    let (begun, begins) = std::sync::mpsc::channel();
+    std::thread::Builder::new().spawn(move || {
+        let begins = runtime.lock(lock).and_then(|()| runtime.unlock(lock));
+        let _ = begun.send(begins);
+        loop {
+            std::thread::park();
+        }
+    })?;
+    Ok(begins.recv()??)
+}
+
 impl Team {
     /// Joins the job.
     pub(super) fn join(args: &NodeArgs) -> Result<Self> {
@@ -47,6 +61,7 @@ impl Team {
         let array = runtime.lookup(b"tally")?;
         let mut tally = vec![0; nodes];
         runtime.elements(array, &mut tally)?;
+        keep_homes(runtime, u32::try_from(nodes + me)?)?;
         let raw = Raw::connect(runtime, "raw", args.transport, args.wait)?;
         Ok(Self { runtime, me, nodes, raw, samples: args.samples, tally, rows: Vec::new() })
     }
