@@ -1,7 +1,6 @@
 //! Which bytes of a minipage were written.
 
 use core::ops::Range;
-use std::collections::BTreeMap;
 
 /// Bytes of a line: as many as a mask has bits.
 const LINE_BYTES: usize = u64::BITS as usize;
@@ -10,18 +9,29 @@ const WORD_BYTES: usize = 4;
 /// Words with less between them are told of as one range: of a number, often only some bytes change.
 const GAP_BYTES: usize = 8;
 
-/// A set of bytes: of each line, bit b stands for byte b. No mask is 0.
+/// A set of bytes: lines in ascending order, and of each a mask whose bit b stands for byte b. No mask is 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Written(BTreeMap<u32, u64>);
+pub(super) struct Written(Vec<(u32, u64)>);
 
+/// Of ranges in ascending order.
 impl FromIterator<Range<usize>> for Written {
     fn from_iter<I: IntoIterator<Item = Range<usize>>>(ranges: I) -> Self {
-        let mut written = Self::default();
-        for byte in ranges.into_iter().flatten() {
-            let line = u32::try_from(byte / LINE_BYTES).expect("a minipage is that short");
-            *written.0.entry(line).or_default() |= 1 << (byte % LINE_BYTES);
+        let mut lines: Vec<(u32, u64)> = Vec::new();
+        for Range { mut start, end } in ranges {
+            while start < end {
+                let line = u32::try_from(start / LINE_BYTES).expect("a minipage is that short");
+                let bit = start % LINE_BYTES;
+                let bits = (end - start).min(LINE_BYTES - bit);
+                let mask = u64::MAX >> (LINE_BYTES - bits) << bit;
+                match lines.last_mut() {
+                    Some((last, known)) if *last == line => *known |= mask,
+                    Some(_) | None => lines.push((line, mask)),
+                }
+                start += bits;
+            }
         }
-        written
+        debug_assert!(lines.is_sorted_by(|one, other| one.0 < other.0), "ranges ascend");
+        Self(lines)
     }
 }
 
@@ -32,24 +42,35 @@ impl Written {
 
     /// The bytes in both.
     pub(super) fn both(&self, other: &Self) -> Self {
-        let common = |(&line, &mask)| {
-            let mask = mask & other.0.get(&line)?;
+        let mut of_other = other.masks();
+        let common = self.0.iter().filter_map(|&(line, mask)| {
+            let mask = mask & of_other(line);
             (mask != 0).then_some((line, mask))
-        };
-        Self(self.0.iter().filter_map(common).collect())
+        });
+        Self(common.collect())
     }
 
     pub(super) fn remove(&mut self, other: &Self) {
-        self.0.retain(|line, mask| {
-            *mask &= !other.0.get(line).unwrap_or(&0);
+        let mut of_other = other.masks();
+        self.0.retain_mut(|(line, mask)| {
+            *mask &= !of_other(*line);
             *mask != 0
         });
+    }
+
+    /// The mask of each line that is asked for, in ascending order.
+    fn masks(&self) -> impl FnMut(u32) -> u64 + '_ {
+        let mut left = self.0.iter().copied().peekable();
+        move |line| {
+            while left.next_if(|&(before, _)| before < line).is_some() {}
+            left.next_if(|&(this, _)| this == line).map_or(0, |(_, mask)| mask)
+        }
     }
 
     /// Ranges of bytes that cover all of them, in whole words.
     pub(super) fn ranges(&self) -> Vec<Range<usize>> {
         let mut ranges: Vec<Range<usize>> = Vec::new();
-        for (&line, &mask) in &self.0 {
+        for &(line, mask) in &self.0 {
             for bit in (0..LINE_BYTES).filter(|bit| mask & (1 << bit) != 0) {
                 let byte = line as usize * LINE_BYTES + bit;
                 let word = byte - byte % WORD_BYTES..byte - byte % WORD_BYTES + WORD_BYTES;
@@ -78,11 +99,11 @@ impl Written {
             let line = u32::from_le_bytes([a, b, c, d]);
             let mask = u64::from_le_bytes(*mask);
             let last = (line as usize).checked_mul(LINE_BYTES)? + mask.checked_ilog2()? as usize;
-            let ascends = written.0.last_key_value().is_none_or(|(before, _)| *before < line);
+            let ascends = written.0.last().is_none_or(|(before, _)| *before < line);
             if last >= len || !ascends {
                 return None;
             }
-            written.0.insert(line, mask);
+            written.0.push((line, mask));
         }
         rest.is_empty().then_some(written)
     }
