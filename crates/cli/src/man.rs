@@ -45,13 +45,18 @@ const ENVIRONMENT: &[(&str, &str)] = &[
         "sequential, eager-release, lazy-release or auto (--consistency), where an allocation does not \
          say it.",
     ),
-    ("MULTIGRAIN_CHECK_RACES", "on or off (--check-races)."),
+    ("MULTIGRAIN_CHECK_RACES", "on, all or off (--check-races)."),
     (
         "MULTIGRAIN_SHARING",
         "on or off: what the line `sharing` of --summary is made of is counted.",
     ),
     ("MULTIGRAIN_SHARED", "Size of the shared address space, with the suffixes of --shared."),
     ("MULTIGRAIN_CHUNK", "Chunking level (--chunk)."),
+    (
+        "MULTIGRAIN_BOOT_SECONDS, MULTIGRAIN_INTERFACE, MULTIGRAIN_PORTS, MULTIGRAIN_ENCRYPT",
+        "For programs that a process manager starts: --boot-timeout, --interface, --ports, --encrypt \
+         (docs/CLUSTER.md).",
+    ),
 ];
 
 const SIGNALS: &str = "INT, QUIT, TERM, HUP, USR1 and USR2 are handed on to the process groups of \

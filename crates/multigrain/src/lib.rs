@@ -68,8 +68,8 @@
 //! memory safety:
 //!
 //! - A write is seen by another node only after a lock (so a [`Mutex`] or a [`Condvar`]), a
-//!   barrier, a [`Semaphore`], or the start or join of a thread has ordered it before the read. A
-//!   name brings a handle, not what was written there: share, pass a barrier, then read.
+//!   barrier, a [`Semaphore`], the start or join of a thread, or a name has ordered it before the read: what was
+//!   written before [`Job::publish`] or [`Job::share`] is seen by who looks the name up.
 //! - There are no data races: of two accesses to a byte, one of them a write, these put one before
 //!   the other. Different bytes may be written at the same time.
 //! - Atomics and values that are polled do not communicate through this memory, in spite of what is

@@ -44,7 +44,7 @@ impl<'job, T: Shareable> Mutex<'job, T> {
     }
 
     /// A value under a lock of its own, where a policy wants it. As for [`Job::alloc_with`],
-    /// something has to bring the first value to other nodes before they take the lock, such as a
+    /// something has to bring the first value to other nodes before they take the lock: the name that they look up, or a
     /// barrier.
     ///
     /// # Errors

@@ -22,7 +22,7 @@ pub(crate) struct BoundsArgs {
     #[arg(long, hide = true, value_enum, value_name = "SCENE")]
     node: Option<Scene>,
     /// Sockets of the jobs; several with commas.
-    #[arg(long, value_delimiter = ',', default_values = ["unix", "tcp"])]
+    #[arg(long, value_delimiter = ',', default_value = "unix,tcp")]
     transport: Vec<String>,
 }
 

@@ -37,7 +37,7 @@ use std::time::Instant;
 #[command(after_help = "Example: multigrain races --nodes 2 --consistency lazy-release")]
 pub(crate) struct RacesArgs {
     /// Nodes of a job; several with commas.
-    #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = [2, 3],
+    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "2,3",
           value_parser = clap::value_parser!(u16).range(2..=3))]
     nodes: Vec<u16>,
     /// What the memory promises; several with commas [default: all that are checked].

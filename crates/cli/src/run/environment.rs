@@ -7,7 +7,7 @@ use multigrain_transport::Authority;
 use multigrain_types::NodeId;
 use rustix::rand::{GetRandomFlags, getrandom};
 use std::env;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt::Write;
 use std::io;
 
@@ -123,15 +123,15 @@ fn value(variables: &[(String, String)], wanted: &str) -> Option<OsString> {
 
 /// Whether the job is checked for races, by an option or by a variable.
 pub(super) fn race_check(args: &RunArgs) -> Check {
+    let by_variable = || value(&chosen(args), "MULTIGRAIN_CHECK_RACES");
     match args.node.check_races {
         Some(options::Races::All) => Check::All,
         Some(options::Races::First) => Check::First,
-        None if value(&chosen(args), "MULTIGRAIN_CHECK_RACES")
-            .is_some_and(|value| value == "on") =>
-        {
-            Check::First
-        }
-        None => Check::Off,
+        None => match by_variable().as_deref().and_then(OsStr::to_str) {
+            Some("all") => Check::All,
+            Some("on") => Check::First,
+            Some(_) | None => Check::Off,
+        },
     }
 }
 
@@ -140,7 +140,7 @@ pub(super) fn refusal(variables: &[(String, String)]) -> Option<String> {
     let value = |wanted: &str| value(variables, wanted);
     let is = |name: &str, wanted: &str| value(name).is_some_and(|value| value == wanted);
     if is("MULTIGRAIN_TRACKING", "scans") {
-        if is("MULTIGRAIN_CHECK_RACES", "on") {
+        if is("MULTIGRAIN_CHECK_RACES", "on") || is("MULTIGRAIN_CHECK_RACES", "all") {
             return Some(
                 "--check-races finds races by faults: use --tracking faults with it".into(),
             );

@@ -46,7 +46,7 @@ pub(crate) struct ScaleArgs {
     apps: Vec<String>,
     /// Numbers of nodes, 1 to 1024, separated by commas.
     #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..=1024),
-          default_values_t = [2, 4, 8, 16, 32, 64, 128, 256, 512, 1024])]
+          default_value = "2,4,8,16,32,64,128,256,512,1024")]
     nodes: Vec<u16>,
     #[command(flatten)]
     costs: CostArgs,

@@ -48,7 +48,7 @@ impl Setting<'_> {
         let program = self.apps.join(format!("{}-mg", pattern.name()));
         ensure!(
             program.is_file(),
-            "there is no {}; `make apps` builds it, --apps-dir says where",
+            "there is no {}; `make apps` builds it where the source is, --apps-dir says where",
             program.display()
         );
         Ok(program)
