@@ -118,7 +118,10 @@ impl<T: Tables> Node<T> {
             }
             Input::Acquire => {
                 let place = self.place();
-                acquire(place, &mut self.tables.sync(), world)
+                let mut guard = self.tables.sync();
+                // What a node is notified of may be of behind a barrier that it has not left, and for the homes of then.
+                debug_assert!(!guard.tables().nothing_runs(), "nothing runs that could acquire");
+                acquire(place, &mut guard, world)
             }
             Input::Message { from, message: Message::Sync { id, body } } => {
                 self.sync(Ok((from, id, body)), world)

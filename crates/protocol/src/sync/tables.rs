@@ -199,6 +199,13 @@ impl SyncTables {
         self.barriers.get(&id).is_some_and(Barrier::is_declared_quiescent)
     }
 
+    /// Whether this node has declared so to the manager of any barrier: nothing runs here.
+    #[must_use]
+    pub fn nothing_runs(&self) -> bool {
+        let mut barriers = self.barriers.values();
+        barriers.any(|barrier| barrier.is_declared_quiescent() && barrier.waiting() > 0)
+    }
+
     /// Whether all threads of this node but one wait at a barrier: the one that asks.
     #[must_use]
     pub fn all_others_wait_at(&self, id: u64) -> bool {

@@ -30,6 +30,22 @@ impl Driver {
         answer
     }
 
+    /// As [`Driver::request`], of a thread that may wait for others to come to barriers: it pauses.
+    pub(crate) fn request_pausing(
+        &self,
+        to: NodeId,
+        request: Request,
+        subject: u64,
+    ) -> Result<u64, (i32, u64)> {
+        let (thread, slot) = self.my_slot().map_err(|error| (error.code(), 0))?;
+        self.pause(thread);
+        let answer = self.ask_node(to, request.row(), (subject, 0), &[]);
+        // Before it acquires: what it is notified of may have been written behind a barrier that this node has not left.
+        self.go_on(thread, slot);
+        self.acquire();
+        answer
+    }
+
     /// Asks a node for leave, and waits. A node without a slot for this thread has told its caller.
     pub(crate) fn ask_to_leave(&self, to: NodeId) {
         let _ = self.ask_node(to, Request::Departure.row(), (0, 0), &[]);

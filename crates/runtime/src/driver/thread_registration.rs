@@ -140,22 +140,15 @@ impl Driver {
         self.wait_for(slot, Wait::Other);
     }
 
-    /// Waits in `call` for the end of another thread. Meanwhile this one counts as none: it keeps no barrier from finding the job
-    /// quiescent, and where one has, it goes on when that has been taken back.
-    ///
-    /// # Errors
-    /// Those of `call`, and of [`Driver::my_slot`].
-    pub(crate) fn paused<T>(&self, call: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
-        let (thread, slot) = self.my_slot()?;
-        self.pause(thread);
-        let result = call();
+    /// A thread goes on that has paused ([`Driver::pause`]); where it kept a barrier from being taken for one of all threads no more,
+    /// when that has been taken back. It runs when this returns.
+    pub(super) fn go_on(&self, thread: ThreadId, slot: &Slot) {
         slot.arm();
         self.step_sure(Input::Sync(SyncInput::Begin { thread }));
         self.wait_for(slot, Wait::Other);
-        result
     }
 
-    /// A thread waits until all nodes leave the job, and then runs no more, for shared memory.
+    /// A thread waits for what no barrier gives it: it counts as none, and keeps none from finding the job quiescent.
     pub(crate) fn pause(&self, thread: ThreadId) {
         self.step_sure(Input::Sync(SyncInput::Pause { thread }));
     }

@@ -239,7 +239,9 @@ impl Threads {
     /// # Errors
     /// [`Error::Invalid`] for a thread that never was, or was joined or detached already.
     pub(crate) fn join(driver: &Driver, handle: ThreadHandle) -> Result<u64, Error> {
-        let ended = driver.paused(|| ask_about(driver, handle, Request::ThreadJoin))?;
+        let ended = ask_about(driver, handle, |to| {
+            driver.request_pausing(to, Request::ThreadJoin, handle.0)
+        })?;
         tsan::take(Token::ThreadEnd(handle.0));
         Ok(ended)
     }
@@ -249,7 +251,8 @@ impl Threads {
     /// # Errors
     /// [`Error::Invalid`] for a thread that never was, or was joined or detached already.
     pub(crate) fn detach(driver: &Driver, handle: ThreadHandle) -> Result<(), Error> {
-        ask_about(driver, handle, Request::ThreadDetach).map(drop)
+        let ask = |to| driver.request(to, Request::ThreadDetach, handle.0, 0, &[]);
+        ask_about(driver, handle, ask).map(drop)
     }
 
     /// Takes in a thread that shall start here, or says why it cannot.
@@ -408,7 +411,12 @@ impl Threads {
     }
 }
 
-fn ask_about(driver: &Driver, handle: ThreadHandle, request: Request) -> Result<u64, Error> {
+/// Asks the node of a thread.
+fn ask_about(
+    driver: &Driver,
+    handle: ThreadHandle,
+    ask: impl FnOnce(NodeId) -> Result<u64, (i32, u64)>,
+) -> Result<u64, Error> {
     let unknown = || {
         let text = "does not exist, or was joined or detached";
         Error::Invalid(format!("thread {:#x} {text}", handle.0))
@@ -416,7 +424,7 @@ fn ask_about(driver: &Driver, handle: ThreadHandle, request: Request) -> Result<
     if handle.node().0 >= driver.nodes() {
         return Err(unknown());
     }
-    driver.request(handle.node(), request, handle.0, 0, &[]).map_err(|_| unknown())
+    ask(handle.node()).map_err(|_| unknown())
 }
 
 #[cfg(all(test, not(miri), not(feature = "shuttle")))]

@@ -16,6 +16,9 @@ const MEET_AT_0: Op = Barrier { id: 0, local: 1, total: 2, quiescent: true };
 /// The same, to which each thread comes alone.
 const COUNTED: Op = Barrier { id: 0, local: 0, total: 2, quiescent: true };
 
+/// The same of three, managed by node 2.
+const COUNTED_AT_2: Op = Barrier { id: 5, local: 0, total: 3, quiescent: true };
+
 /// Where flushes, intervals and migrations are counted on from: 32 bits end while they run.
 const NEAR_THE_END: u64 = u32::MAX as u64 - 1;
 
@@ -31,7 +34,7 @@ pub(super) fn rows() -> Vec<Configuration> {
     rows
 }
 
-type Rows = [(&'static str, usize); 12];
+type Rows = [(&'static str, usize); 13];
 
 /// How many states the jobs have.
 const STATES: [(Consistency, Rows); 4] = [
@@ -49,6 +52,7 @@ const STATES: [(Consistency, Rows); 4] = [
             ("starts/sequential/two-that-end-at-once", 6896),
             ("starts/sequential/whoever-joins-keeps-no-home", 239),
             ("starts/sequential/joined-at-an-arrived-node", 7676),
+            ("starts/sequential/joined-behind-a-move", 479),
             ("starts/sequential/threads-of-two-episodes", 668),
         ],
     ),
@@ -66,6 +70,7 @@ const STATES: [(Consistency, Rows); 4] = [
             ("starts/eager/two-that-end-at-once", 10_403),
             ("starts/eager/whoever-joins-keeps-no-home", 244),
             ("starts/eager/joined-at-an-arrived-node", 34_222),
+            ("starts/eager/joined-behind-a-move", 454),
             ("starts/eager/threads-of-two-episodes", 975),
         ],
     ),
@@ -83,6 +88,7 @@ const STATES: [(Consistency, Rows); 4] = [
             ("starts/lazy/two-that-end-at-once", 14_907),
             ("starts/lazy/whoever-joins-keeps-no-home", 273),
             ("starts/lazy/joined-at-an-arrived-node", 50_511),
+            ("starts/lazy/joined-behind-a-move", 585),
             ("starts/lazy/threads-of-two-episodes", 494),
         ],
     ),
@@ -100,6 +106,7 @@ const STATES: [(Consistency, Rows); 4] = [
             ("starts/auto/two-that-end-at-once", 12_125),
             ("starts/auto/whoever-joins-keeps-no-home", 273),
             ("starts/auto/joined-at-an-arrived-node", 59_195),
+            ("starts/auto/joined-behind-a-move", 585),
             ("starts/auto/threads-of-two-episodes", 494),
         ],
     ),
@@ -184,6 +191,14 @@ fn jobs(c: Consistency) -> Vec<Job> {
             .thread(0, &[Write(0, 3, 7), COUNTED, Read(0, 3)])
             .thread(1, &[Write(0, 0, 1), COUNTED, Write(0, 0, 2)])
             .started_thread(1, &[Write(0, 1, 1)]),
+        // What it waits for has left the barrier, behind which the home is elsewhere, before its own node has: node 2
+        // manages that.
+        Job::new(3)
+            .minipage(c, 0, 0)
+            .thread(0, &[Write(0, 2, 9), Start(3), Join(3), Read(0, 1)])
+            .thread(0, &[COUNTED_AT_2])
+            .thread(2, &[COUNTED_AT_2])
+            .started_thread(1, &[Write(0, 0, 1), COUNTED_AT_2, Write(0, 1, 2)]),
         // Of node 1 both threads wait, one of them in the episode before, which has ended.
         Job::new(2)
             .minipage(c, 0, 0)
