@@ -12,7 +12,7 @@ use super::memory_kills::MemoryKills;
 use super::output::{Format, Pipe};
 use super::phase::{self, Action, Next, Output, Phase, Situation};
 use super::progress::{self, Line};
-use super::races::Check;
+use super::races::{Check, Outcome};
 use super::reports::Reports;
 use super::signals::Signals;
 use super::spawn::Node;
@@ -359,8 +359,7 @@ impl<'a> Job<'a> {
         };
         let Decision::Over(verdict) = decision else { return };
         let good = verdict.code == 0 || self.facts.ended_well();
-        let left = self.facts.nodes.iter().all(|node| node.left);
-        let unsaid = self.reports.end(!good, left);
+        let unsaid = self.reports.end(!good, Outcome::of(&self.facts.nodes, good));
         let lines = unsaid.iter().chain(&verdict.line);
         lines.for_each(|line| self.writer.say(line));
         self.course.verdict = verdict;

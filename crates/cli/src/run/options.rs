@@ -94,7 +94,7 @@ pub(super) struct NodeArgs {
     /// Reports bytes of release-consistent memory that two nodes write without synchronization, with their
     /// address and their allocation; the exit code is then 66. A write that does not change a
     /// byte is not seen. Costs time. Without =WHICH the first of each allocation is a line, and at the end
-    /// how many more there were of it. Where there were none, the last line says so, and what was not checked: reads,
+    /// how many more there were of it. Where there were none, a line at the end says so, and what was not checked: reads,
     /// threads of one node, sequentially consistent memory.
     #[arg(long, value_name = "WHICH", value_enum, num_args = 0..=1, require_equals = true,
           default_missing_value = "first")]

@@ -1,6 +1,7 @@
 //! Races that nodes report: the first of each object is printed at once, the others are counted. Where there are none, a
 //! line says what was looked at.
 
+use super::verdict::{Init, NodeFacts};
 use multigrain_types::phrases::NO_RACES_CHECKED;
 use std::collections::BTreeMap;
 
@@ -13,6 +14,30 @@ pub(super) enum Check {
     First,
     /// Each is a line.
     All,
+}
+
+/// How a job has ended, for what it means that it had no race.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// All nodes have left in order.
+    Complete,
+    /// It ended well, and no node ever joined.
+    NobodyJoined,
+    /// Some writes may not have been compared.
+    Cut,
+}
+
+impl Outcome {
+    /// Of a job of these nodes that ended well, or failed; none if it failed as it started.
+    pub(super) fn of(nodes: &[NodeFacts], good: bool) -> Option<Self> {
+        let all = |is: fn(&NodeFacts) -> bool| nodes.iter().all(is);
+        match good {
+            true if all(|node| node.left) => Some(Self::Complete),
+            true if all(|node| node.init == Init::NotBegun) => Some(Self::NobodyJoined),
+            false if all(|node| node.init == Init::Done) => Some(Self::Cut),
+            true | false => None,
+        }
+    }
 }
 
 /// The races of a job.
@@ -48,10 +73,14 @@ impl Races {
         self.unchecked |= note.starts_with(NO_RACES_CHECKED);
     }
 
-    /// The job is over: what was not said. `complete`: all nodes have left in order, so that silence has a meaning.
-    pub(super) fn end(&mut self, complete: bool) -> Vec<String> {
-        if complete && self.check != Check::Off && self.more.is_empty() && !self.unchecked {
-            return vec![none_found(self.nodes)];
+    /// The job is over: what was not said. None of a job that failed as it started.
+    pub(super) fn end(&mut self, outcome: Option<Outcome>) -> Vec<String> {
+        if let Some(outcome) = outcome
+            && self.check != Check::Off
+            && self.more.is_empty()
+            && !self.unchecked
+        {
+            return vec![none_found(self.nodes, outcome)];
         }
         let more = core::mem::take(&mut self.more).into_iter().filter(|(_, more)| *more > 0);
         more.map(|(object, more)| format!("race: and {more} more like it of {object}")).collect()
@@ -59,15 +88,20 @@ impl Races {
 }
 
 /// What it means that there was none (docs/TOOLS.md).
-fn none_found(nodes: usize) -> String {
+fn none_found(nodes: usize, outcome: Outcome) -> String {
     if nodes == 1 {
         return format!(
             "{NO_RACES_CHECKED}: writes of several nodes are compared, and this job has one (-n)"
         );
     }
+    let when = match outcome {
+        Outcome::NobodyJoined => return format!("{NO_RACES_CHECKED}: no node called mg_init"),
+        Outcome::Complete => "",
+        Outcome::Cut => " before the job failed",
+    };
     format!(
-        "no race was found between writes of the {nodes} nodes to release-consistent memory; reads, threads of one node and \
-         sequentially consistent memory were not checked"
+        "no race was found{when} between writes of the {nodes} nodes to release-consistent memory; reads, threads of one \
+         node and sequentially consistent memory were not checked"
     )
 }
 
@@ -82,7 +116,7 @@ mod tests {
         assert_eq!(receive("a", "1").as_deref(), Some("race: 1"));
         assert_eq!(receive("b", "2").as_deref(), Some("race: 2"));
         assert_eq!((receive("a", "3"), receive("a", "4")), (None, None));
-        assert_eq!(races.end(true), ["race: and 2 more like it of a"]);
+        assert_eq!(races.end(Some(Outcome::Complete)), ["race: and 2 more like it of a"]);
     }
 
     #[test]
@@ -91,23 +125,26 @@ mod tests {
         for text in ["1", "2"] {
             assert_eq!(races.receive("a".into(), text.into()), Some(format!("race: {text}")));
         }
-        assert_eq!(races.end(true), [""; 0]);
+        assert_eq!(races.end(Some(Outcome::Complete)), [""; 0]);
     }
 
     #[test]
     fn that_there_was_none_is_said_where_it_means_something() {
-        let of = |nodes, check, complete| Races::new(nodes, check).end(complete);
+        let of = |nodes, check, outcome| Races::new(nodes, check).end(Some(outcome));
         for check in [Check::First, Check::All] {
             let line = "no race was found between writes of the 3 nodes to release-consistent memory; reads, threads of one \
                         node and sequentially consistent memory were not checked";
-            assert_eq!(of(3, check, true), [line]);
-            assert_eq!(of(3, check, false), [""; 0], "a job that failed");
+            assert_eq!(of(3, check, Outcome::Complete), [line]);
+            let failed = line.replacen("found", "found before the job failed", 1);
+            assert_eq!(of(3, check, Outcome::Cut), [failed]);
+            let nobody = of(3, check, Outcome::NobodyJoined);
+            assert_eq!(nobody, [format!("{NO_RACES_CHECKED}: no node called mg_init")]);
         }
-        assert_eq!(of(3, Check::Off, true), [""; 0]);
-        let alone = of(1, Check::First, true);
+        assert_eq!(of(3, Check::Off, Outcome::Complete), [""; 0]);
+        let alone = of(1, Check::First, Outcome::Complete);
         assert!(alone[0].starts_with(NO_RACES_CHECKED) && alone[0].contains("one"), "{alone:?}");
         let mut unchecked = Races::new(3, Check::First);
         unchecked.hear(&format!("{NO_RACES_CHECKED}: no memory"));
-        assert_eq!(unchecked.end(true), [""; 0], "a node has said it");
+        assert_eq!(unchecked.end(Some(Outcome::Complete)), [""; 0], "a node has said it");
     }
 }

@@ -1,7 +1,7 @@
 //! What the nodes of a job report while it runs, and the lines that are printed for it.
 
 use super::deadlock::Watch;
-use super::races::{Check, Races};
+use super::races::{Check, Outcome, Races};
 use super::refused_connections::Refused;
 use multigrain_types::control::Count;
 use std::time::Duration;
@@ -43,9 +43,9 @@ impl Reports {
         self.refused.next()
     }
 
-    /// The job is over, and has failed or not: what was not said. `left`: all its nodes have left in order.
-    pub(super) fn end(&mut self, failed: bool, left: bool) -> Vec<String> {
+    /// The job is over, and has failed or not: what was not said.
+    pub(super) fn end(&mut self, failed: bool, outcome: Option<Outcome>) -> Vec<String> {
         let refused = self.refused.end(failed);
-        refused.into_iter().chain(self.races.end(!failed && left)).collect()
+        refused.into_iter().chain(self.races.end(outcome)).collect()
     }
 }

@@ -164,6 +164,7 @@ mutants! {
         "two-writers-move-home" => "Lazy: a home migrates to one of several writers.",
         "active-node-migrates-home" => "Lazy: homes migrate at a barrier while other threads run.",
         "begin-without-retract" => "Lazy: a thread begins on a quiescent node, and the manager is not asked to retract that.",
+        "acquires-before-the-move" => "Lazy: a node applies notices while all its threads wait in a barrier behind which homes are elsewhere.",
         "threads-of-two-episodes" => "Lazy: a barrier's manager takes a node for quiescent of which a thread waits in the episode before.",
         "flushes-wrap" => "The numbers of flushes have 32 bits.",
         "intervals-wrap" => "Lazy: the numbers of intervals have 32 bits.",

@@ -14,6 +14,10 @@ pub const WORDS: usize = 4;
 /// The contents of a minipage.
 pub type Words = [Value; WORDS];
 
+/// A node that is notified of this acquires at once, whatever its threads do: the service thread does, for one that frees what was
+/// allocated there.
+pub const SERVED: u32 = u32::MAX;
+
 /// One step of a program. Minipages are named by their index in [`Job::minipages`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Op {

@@ -9,7 +9,7 @@ use multigrain_types::{Access, Consistency, NodeId, ThreadId};
 
 pub use super::action::Action;
 use super::collectives::meet;
-use super::program::{Job, Op, Thread, WORDS, Words, minipage_id};
+use super::program::{Job, Op, SERVED, Thread, WORDS, Words, minipage_id};
 use super::properties;
 use super::state::{Broken, Diff, NO_COPY, Packet, Phase, State};
 use super::world::Stage;
@@ -104,6 +104,7 @@ impl State {
             Packet::Operand(id, operand) => {
                 self.input(job, to, Input::Operand { from, id, operand });
             }
+            Packet::Notified(SERVED) => self.input(job, to, Input::Acquire),
             Packet::Notified(id) => self.notified[to.index()].push(id),
             Packet::Start(thread) => self.begin(job, thread),
             Packet::Started(thread) => self.answer(job, Op::Start(thread)),

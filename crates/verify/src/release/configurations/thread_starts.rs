@@ -7,8 +7,10 @@ use multigrain_types::Consistency::{Auto, EagerRelease, LazyRelease, Sequential}
 
 use super::row::{Configuration, row};
 use super::shared_programs::meet;
-use crate::release::program::Op::{Add, Barrier, Down, Join, Lock, Read, Start, Unlock, Up, Write};
-use crate::release::program::{Job, Op};
+use crate::release::program::Op::{
+    Add, Barrier, Down, Join, Lock, Notify, Read, Release, Start, Unlock, Up, Write,
+};
+use crate::release::program::{Job, Op, SERVED};
 
 /// A barrier of two nodes that node 0 manages.
 const MEET_AT_0: Op = Barrier { id: 0, local: 1, total: 2, quiescent: true };
@@ -34,7 +36,7 @@ pub(super) fn rows() -> Vec<Configuration> {
     rows
 }
 
-type Rows = [(&'static str, usize); 13];
+type Rows = [(&'static str, usize); 14];
 
 /// How many states the jobs have.
 const STATES: [(Consistency, Rows); 4] = [
@@ -53,6 +55,7 @@ const STATES: [(Consistency, Rows); 4] = [
             ("starts/sequential/whoever-joins-keeps-no-home", 239),
             ("starts/sequential/joined-at-an-arrived-node", 7676),
             ("starts/sequential/joined-behind-a-move", 479),
+            ("starts/sequential/served-behind-a-move", 324),
             ("starts/sequential/threads-of-two-episodes", 668),
         ],
     ),
@@ -71,6 +74,7 @@ const STATES: [(Consistency, Rows); 4] = [
             ("starts/eager/whoever-joins-keeps-no-home", 244),
             ("starts/eager/joined-at-an-arrived-node", 34_222),
             ("starts/eager/joined-behind-a-move", 454),
+            ("starts/eager/served-behind-a-move", 503),
             ("starts/eager/threads-of-two-episodes", 975),
         ],
     ),
@@ -89,6 +93,7 @@ const STATES: [(Consistency, Rows); 4] = [
             ("starts/lazy/whoever-joins-keeps-no-home", 273),
             ("starts/lazy/joined-at-an-arrived-node", 50_511),
             ("starts/lazy/joined-behind-a-move", 585),
+            ("starts/lazy/served-behind-a-move", 508),
             ("starts/lazy/threads-of-two-episodes", 494),
         ],
     ),
@@ -107,6 +112,7 @@ const STATES: [(Consistency, Rows); 4] = [
             ("starts/auto/whoever-joins-keeps-no-home", 273),
             ("starts/auto/joined-at-an-arrived-node", 59_195),
             ("starts/auto/joined-behind-a-move", 585),
+            ("starts/auto/served-behind-a-move", 505),
             ("starts/auto/threads-of-two-episodes", 494),
         ],
     ),
@@ -199,6 +205,22 @@ fn jobs(c: Consistency) -> Vec<Job> {
             .thread(0, &[COUNTED_AT_2])
             .thread(2, &[COUNTED_AT_2])
             .started_thread(1, &[Write(0, 0, 1), COUNTED_AT_2, Write(0, 1, 2)]),
+        // Node 1 has left the barrier, and frees behind it what node 0 has allocated, whose threads have not.
+        Job::new(3)
+            .minipage(c, 0, 0)
+            .thread(0, &[Write(0, 2, 9), COUNTED_AT_2, Down(4), Read(0, 1)])
+            .thread(
+                1,
+                &[
+                    Write(0, 0, 1),
+                    COUNTED_AT_2,
+                    Write(0, 1, 2),
+                    Release,
+                    Notify(0, SERVED),
+                    Up(4, 1),
+                ],
+            )
+            .thread(2, &[COUNTED_AT_2]),
         // Of node 1 both threads wait, one of them in the episode before, which has ended.
         Job::new(2)
             .minipage(c, 0, 0)
