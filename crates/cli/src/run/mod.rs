@@ -76,11 +76,13 @@ use listen::ListenAt;
 use memory_kills::MemoryKills;
 use multigrain_transport::AddressKind;
 use multigrain_types::exit_codes::NOT_FOUND;
+use rustix::fs::{Mode, OFlags};
 use signals::{Inherited, Signals};
 use spawn::{Node, Plan, Program};
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::net::Ipv4Addr;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use warden::Ward;
@@ -132,7 +134,7 @@ fn launch(args: &RunArgs) -> Result<u8, LaunchError> {
     }
     let stats = args.output.stats.as_ref().map(|path| {
         let wrap = |source| LaunchError::StatsFile { path: path.clone(), source };
-        File::create(path).map_err(wrap)
+        create(path).map_err(wrap)
     });
     let stats = stats.transpose()?;
     let refused = |what: &str, error: io::Error| LaunchError::system(what, nodes, error);
@@ -233,4 +235,13 @@ fn start_here(
         signals,
     };
     spawn::start_all(&plan, listeners, containment, stdin::for_node)
+}
+
+/// A file to write to. A pipe that nobody reads is none: to wait for who might would last for ever.
+fn create(path: &Path) -> io::Result<File> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::CLOEXEC;
+    let mode = Mode::from_raw_mode(0o666);
+    let file = rustix::fs::open(path, flags | OFlags::NONBLOCK, mode)?;
+    rustix::fs::fcntl_setfl(&file, OFlags::empty())?;
+    Ok(File::from(file))
 }

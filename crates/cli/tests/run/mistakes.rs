@@ -90,6 +90,16 @@ fn a_stack_that_is_too_small_gives_one_line_that_names_ulimit() {
     assert!(ended.line().contains("a stack of 64 KiB is too small: say `ulimit -s"), "{ended:?}");
 }
 
+#[test]
+fn a_pipe_that_nobody_reads_is_no_file_for_statistics() {
+    let pipe = std::env::temp_dir().join(format!("stats-{}", std::process::id()));
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).unwrap();
+    let ended = run(multigrain().args(["run", "-n", "2", "--stats"]).arg(&pipe).arg("true"));
+    std::fs::remove_file(&pipe).unwrap();
+    let line = format!("multigrain: --stats {}: No such device", pipe.display());
+    assert!(ended.code == Some(2) && ended.line().starts_with(&line), "{ended:?}");
+}
+
 /// The least limits do not even let the system load the command, whose size is that of its build.
 #[test]
 fn a_limit_of_memory_that_is_too_small_gives_one_line_that_names_ulimit() {

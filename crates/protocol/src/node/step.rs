@@ -6,7 +6,7 @@ use multigrain_types::{MinipageId, NodeId};
 
 use super::apply::released;
 use super::dispatch::{Local, Place, run};
-use super::flush::{acquire, flush};
+use super::flush::{acquire_if_any_runs, flush};
 use super::input::{Input, Violation};
 use super::migrate;
 use super::refusal::{refuse, refused};
@@ -118,15 +118,7 @@ impl<T: Tables> Node<T> {
             }
             Input::Acquire => {
                 let place = self.place();
-                let mut guard = self.tables.sync();
-                // While all threads wait in a barrier that may have moved homes, what this node is notified of may be of behind that,
-                // and for the homes of then: its release acquires.
-                if guard.tables().nothing_runs()
-                    && mutant!("acquires-before-the-move": false, else true)
-                {
-                    return Ok(());
-                }
-                acquire(place, &mut guard, world)
+                acquire_if_any_runs(place, &mut self.tables.sync(), world)
             }
             Input::Message { from, message: Message::Sync { id, body } } => {
                 self.sync(Ok((from, id, body)), world)

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::apply::released;
 use super::dispatch::Place;
-use super::flush::{acquire, flush};
+use super::flush::{acquire_if_any_runs, flush};
 use super::input::Violation;
 use super::migrate;
 use super::refusal::refuse;
@@ -36,11 +36,8 @@ pub(super) fn apply(
                 post(place, Ready::Send { to, id, body }, own, guard, world)?;
             }
             Effect::Wake { thread } => {
-                // One that leaves the job, while others wait in a barrier that may have moved homes: what it is notified of
-                // may be of behind that, and is for the homes of then. It reads nothing any more.
-                if !guard.tables().nothing_runs() {
-                    acquire(place, guard, world)?;
-                }
+                // One that leaves the job, while others wait in a barrier, reads nothing any more.
+                acquire_if_any_runs(place, guard, world)?;
                 world.wake(thread);
             }
             Effect::Refuse { thread } => world.refuse(thread),

@@ -270,6 +270,11 @@ impl Contact {
         if build == own {
             return Ok(true);
         }
+        if build.trim_end() == own {
+            return Err(
+                "something on the way changes what it says, as a terminal does (ssh -t): leave that out".to_owned(),
+            );
+        }
         Err(format!(
             "its multigrain is another than this one ({build} and {own}); put the same on all hosts"
         ))
