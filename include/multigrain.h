@@ -21,7 +21,8 @@
  * which must not replace the handlers of the three either.
  * A handler of any other signal must not touch shared memory while its thread is inside a function of
  * this interface: access and call would wait in the same place, and one of them for ever. Where the call
- * waits already, the node ends with a line that says so. SIGHUP, SIGINT,
+ * waits already, the node ends with a line that says so; so it does where such a handler calls what waits, exit() as well. It
+ * may post a semaphore. SIGHUP, SIGINT,
  * SIGQUIT and SIGTERM end a program that has no handler for them at once, also while it waits for memory.
  *
  * A child made by fork() is outside of the job: the functions below give MG_ENOTINIT there, shared memory
@@ -437,8 +438,8 @@ size_t mg_fwrite(const void *buffer, size_t size, size_t count, FILE *file);
  * other, or some of whose threads wait in a cycle, each for a lock or read-write lock that the next one holds or for its end
  * (mg_thread_join), ends with one line that says who waits where, and with exit code 35 (EDEADLK). (A thread's number there is its place in the table of its
  * node: the lowest that was free when it was started by mg_thread_create or first called one of these.) A thread that does anything else counts as one that
- * may go on; so does one that waits for a semaphore while some thread of the job lets a signal such as SIGTERM through for which its
- * program has a handler: that may post the semaphore.
+ * may go on; so does one that waits for a semaphore while a program of the job has a handler for a signal such as SIGTERM, which may
+ * post it. (Handlers of SIGSEGV and others of a program's own faults do not count.)
  *
  * An id costs nothing while nobody uses it, so a program may go on to new ones for ever. A node may have
  * 1,048,576 in use at each node that manages some (id mod nodes): locks it holds, semaphores with units

@@ -199,8 +199,19 @@ fn handlers_of_signals_count_only_where_they_could_let_somebody_go_on() {
     let early_end =
         "node 1 waits in mg_finalize, nodes 0 and 2 in barrier 1 (2 of 3 threads have come)";
     program.must_name(&Setting::nodes(3), "useless-handler", early_end);
-    let exits = "node 1 waits in mg_finalize, node 0 for semaphore 5";
-    program.must_name(&Setting::nodes(2), "exits-in-handler", exits);
+}
+
+#[test]
+fn a_handler_that_waits_where_its_thread_does_ends_its_node_with_a_line() {
+    let program = program();
+    for (what, place) in
+        [("exits-in-handler", "in mg_finalize"), ("waits-in-handler", "for semaphore 6")]
+    {
+        let ended = program.run(&Setting::nodes(2), what);
+        let line = format!("a signal handler waits {place} while its thread waited in a call");
+        assert!(ended.code == Some(134) || ended.code == Some(70), "{what}: {ended:?}");
+        assert!(ended.err.contains(&line), "{what}: {ended:?}");
+    }
 }
 
 #[test]
@@ -231,7 +242,7 @@ fn a_program_without_a_launcher_names_its_deadlock_too() {
 #[test]
 fn a_job_that_can_go_on_is_left_alone() {
     let program = program();
-    for what in ["sleeper", "stranger", "handler", "turns", "joins", "timed"] {
+    for what in ["sleeper", "stranger", "handler", "slow-handler", "turns", "joins", "timed"] {
         for nodes in [1, 3] {
             run_well(&launcher(), &Setting::nodes(nodes), &program.path, &[what]);
         }

@@ -240,6 +240,19 @@ static void exits_well(int signal)
     exit(0);
 }
 
+static void waits(int signal)
+{
+    (void)signal;
+    mg_sem_wait(6);
+}
+
+static void post_late(int signal)
+{
+    (void)signal;
+    sleep_long();
+    mg_sem_post(5, (uint32_t)mg_nodes());
+}
+
 static void post(int signal)
 {
     (void)signal;
@@ -354,9 +367,14 @@ int main(int argc, char **argv)
     } else if (strcmp(what, "segment") == 0) {
         CHECK(mg_segment_attach("never", MG_SEGMENT_WAIT) != NULL);
     } else if (strcmp(what, "exits-in-handler") == 0) {
-        /* Its signal is blocked from then on, and so nothing is left that could post. */
         if (node == 1) {
             signal(SIGALRM, exits_well);
+            ualarm(300000, 0);
+        }
+        OK(mg_sem_wait(5));
+    } else if (strcmp(what, "waits-in-handler") == 0) {
+        if (node == 1) {
+            signal(SIGALRM, waits);
             ualarm(300000, 0);
         }
         OK(mg_sem_wait(5));
@@ -399,6 +417,13 @@ int main(int argc, char **argv)
         if (node == 0) {
             signal(SIGALRM, post);
             alarm(LONG_S);
+        }
+        OK(mg_sem_wait(5));
+    } else if (strcmp(what, "slow-handler") == 0) {
+        /* Its signal is blocked while it runs, and its thread waits no more than the others do. */
+        if (node == 0) {
+            signal(SIGALRM, post_late);
+            ualarm(300000, 0);
         }
         OK(mg_sem_wait(5));
     } else if (strcmp(what, "turns") == 0) {

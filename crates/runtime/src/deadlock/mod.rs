@@ -7,7 +7,7 @@
 //!
 //! A thread counts as running unless it is known to wait for another thread of the job: so do a thread in a
 //! system call, a thread of the process that this library does not know, and a call that ends by a time-out. A program with signal
-//! handlers of its own may post a semaphore in one; where a thread would let its signal through, the report says so.
+//! handlers of its own may post a semaphore in one: the report says so.
 
 mod process;
 

@@ -11,8 +11,7 @@ const CLOCK: u64 = 256;
 
 /// Signals that a program may handle and still be stuck: those of its own faults, and the two that the C
 /// library keeps for itself. A handler of any other may post a semaphore.
-const OF_FAULTS: [i32; 12] = [
-    libc::SIGQUIT,
+const OF_FAULTS: [i32; 11] = [
     libc::SIGILL,
     libc::SIGTRAP,
     libc::SIGABRT,
@@ -68,18 +67,12 @@ fn joined_thread(call: &str) -> Option<u64> {
     (waits && limit? == 0).then_some(value? & u64::from(u32::MAX))
 }
 
-/// Whether a handler of the program's may run while all threads of this process wait: whether one of them lets a signal
-/// through that has one. A thread that waits in a handler, of `exit` say, lets its signal through no more.
+/// Whether a handler of the program's may run while all threads of this process wait, or runs: in it a thread waits that
+/// is to go on with it.
 pub(super) fn may_handle_a_signal() -> bool {
     let harmless = OF_FAULTS.iter().fold(0, |set, signal| set | 1_u64 << (signal - 1));
-    let caught = signals("/proc/self/status", "SigCgt:").map_or(u64::MAX, |set| set & !harmless);
-    let lets_through = |task: fs::DirEntry| {
-        let status = task.path().join("status");
-        // One that has ended meanwhile handles nothing.
-        signals(status, "SigBlk:").is_some_and(|blocked| caught & !blocked != 0)
-    };
-    let tasks = || fs::read_dir("/proc/self/task").into_iter().flatten();
-    caught != 0 && tasks().flatten().any(lets_through)
+    let caught = signals("/proc/self/status", "SigCgt:");
+    caught.is_none_or(|caught| caught & !harmless != 0)
 }
 
 /// The set of signals that this file of /proc gives by this name.

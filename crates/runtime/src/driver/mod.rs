@@ -170,6 +170,14 @@ impl Driver {
         if slot.is_woken() {
             return;
         }
+        if let Wait::At(place) | Wait::Until(place) = wait
+            && slot.awaited().is_waiting()
+        {
+            self.platform().fatal(&format!(
+                "a signal handler waits {place} while its thread waited in a call of this library, which would both wait for \
+                 ever: let the handler post a semaphore or set a flag, and the thread do the rest, exit() as well"
+            ));
+        }
         if !matches!(wait, Wait::Fault) {
             self.end_kept_lock(slot);
         }
