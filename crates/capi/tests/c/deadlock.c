@@ -246,6 +246,12 @@ static void waits(int signal)
     mg_sem_wait(6);
 }
 
+static void asks(int signal)
+{
+    (void)signal;
+    mg_lookup("never");
+}
+
 static void post_late(int signal)
 {
     (void)signal;
@@ -369,6 +375,19 @@ int main(int argc, char **argv)
     } else if (strcmp(what, "exits-in-handler") == 0) {
         if (node == 1) {
             signal(SIGALRM, exits_well);
+            ualarm(300000, 0);
+        }
+        OK(mg_sem_wait(5));
+    } else if (strcmp(what, "exits-last-in-handler") == 0) {
+        /* The others have come to mg_finalize, so that the first wait there is over at once. */
+        if (node == 1) {
+            signal(SIGALRM, exits_well);
+            alarm(1);
+            OK(mg_sem_wait(5));
+        }
+    } else if (strcmp(what, "asks-in-handler") == 0) {
+        if (node == 1) {
+            signal(SIGALRM, asks);
             ualarm(300000, 0);
         }
         OK(mg_sem_wait(5));

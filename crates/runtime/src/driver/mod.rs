@@ -170,9 +170,11 @@ impl Driver {
         if slot.is_woken() {
             return;
         }
-        if let Wait::At(place) | Wait::Until(place) = wait
-            && slot.awaited().is_waiting()
-        {
+        if !matches!(wait, Wait::Fault) && slot.awaited().is_waiting() {
+            let place = match wait {
+                Wait::At(place) | Wait::Until(place) => place.to_string(),
+                Wait::Fault | Wait::Other => "for another node".to_owned(),
+            };
             self.platform().fatal(&format!(
                 "a signal handler waits {place} while its thread waited in a call of this library, which would both wait for \
                  ever: let the handler post a semaphore or set a flag, and the thread do the rest, exit() as well"
