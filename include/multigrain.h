@@ -438,8 +438,9 @@ size_t mg_fwrite(const void *buffer, size_t size, size_t count, FILE *file);
  * other, or some of whose threads wait in a cycle, each for a lock or read-write lock that the next one holds or for its end
  * (mg_thread_join), ends with one line that says who waits where, and with exit code 35 (EDEADLK). (A thread's number there is its place in the table of its
  * node: the lowest that was free when it was started by mg_thread_create or first called one of these.) A thread that does anything else counts as one that
- * may go on; so does one that waits for a semaphore while a program of the job has a handler for a signal such as SIGTERM, which may
- * post it. (Handlers of SIGSEGV and others of a program's own faults do not count.)
+ * may go on. So does, while a program of the job has a handler for a signal such as SIGTERM, one that waits for a semaphore, which
+ * that may post, and one of that program in pthread_join, where a handler may do anything. (Handlers of SIGSEGV and others of a
+ * program's own faults do not count.)
  *
  * An id costs nothing while nobody uses it, so a program may go on to new ones for ever. A node may have
  * 1,048,576 in use at each node that manages some (id mod nodes): locks it holds, semaphores with units

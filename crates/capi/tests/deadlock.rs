@@ -245,7 +245,16 @@ fn a_program_without_a_launcher_names_its_deadlock_too() {
 #[test]
 fn a_job_that_can_go_on_is_left_alone() {
     let program = program();
-    for what in ["sleeper", "stranger", "handler", "slow-handler", "turns", "joins", "timed"] {
+    for what in [
+        "sleeper",
+        "stranger",
+        "handler",
+        "slow-handler",
+        "handler-in-join",
+        "turns",
+        "joins",
+        "timed",
+    ] {
         for nodes in [1, 3] {
             run_well(&launcher(), &Setting::nodes(nodes), &program.path, &[what]);
         }

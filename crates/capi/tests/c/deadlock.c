@@ -252,6 +252,19 @@ static void asks(int signal)
     mg_lookup("never");
 }
 
+static void unlocks(int signal)
+{
+    (void)signal;
+    OK(mg_unlock(7));
+}
+
+static void *locks(void *unused)
+{
+    OK(mg_lock(7));
+    OK(mg_unlock(7));
+    return unused;
+}
+
 static void post_late(int signal)
 {
     (void)signal;
@@ -438,6 +451,14 @@ int main(int argc, char **argv)
             alarm(LONG_S);
         }
         OK(mg_sem_wait(5));
+    } else if (strcmp(what, "handler-in-join") == 0) {
+        /* In no call of the library, where a handler may do more than post. */
+        pthread_t thread;
+        OK(mg_lock(7));
+        signal(SIGALRM, unlocks);
+        CHECK(pthread_create(&thread, NULL, locks, NULL) == 0);
+        alarm(LONG_S);
+        CHECK(pthread_join(thread, NULL) == 0);
     } else if (strcmp(what, "slow-handler") == 0) {
         /* Its signal is blocked while it runs, and its thread waits no more than the others do. */
         if (node == 0) {

@@ -48,19 +48,6 @@ pub(super) fn flush(
     Ok(())
 }
 
-/// The same, unless all threads wait in a barrier that may have moved homes: what this node is notified of may be of behind
-/// that, and for the homes of then. Its release acquires.
-pub(super) fn acquire_if_any_runs(
-    place: Place,
-    guard: &mut impl SyncCell,
-    world: &mut impl World,
-) -> Result<(), Violation> {
-    if guard.tables().nothing_runs() && mutant!("acquires-before-the-move": false, else true) {
-        return Ok(());
-    }
-    acquire(place, guard, world)
-}
-
 /// Invalidates the copies that write notices have named since the last acquire.
 pub(super) fn acquire(
     place: Place,
@@ -77,4 +64,17 @@ pub(super) fn acquire(
         world.send_batched();
     }
     Ok(())
+}
+
+/// [`acquire`], unless all threads wait in a barrier that may have moved homes: what this node is notified of may be of behind
+/// that, and for the homes of then. Its release acquires.
+pub(super) fn acquire_if_any_runs(
+    place: Place,
+    guard: &mut impl SyncCell,
+    world: &mut impl World,
+) -> Result<(), Violation> {
+    if guard.tables().nothing_runs() && mutant!("acquires-before-the-move": false, else true) {
+        return Ok(());
+    }
+    acquire(place, guard, world)
 }

@@ -199,7 +199,7 @@ impl SyncTables {
         self.barriers.get(&id).is_some_and(Barrier::is_declared_quiescent)
     }
 
-    /// Whether this node has declared so to the manager of any barrier: nothing runs here.
+    /// Whether all threads of this node wait in a barrier whose manager has been told so, and has not answered yet.
     #[must_use]
     pub fn nothing_runs(&self) -> bool {
         let mut barriers = self.barriers.values();

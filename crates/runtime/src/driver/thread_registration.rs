@@ -140,8 +140,8 @@ impl Driver {
         self.wait_for(slot, Wait::Other);
     }
 
-    /// A thread goes on that has paused ([`Driver::pause`]); where it kept a barrier from being taken for one of all threads no more,
-    /// when that has been taken back. It runs when this returns.
+    /// A thread goes on that has paused ([`Driver::pause`]), when this returns: where its node has declared itself quiescent
+    /// meanwhile, when that is taken back.
     pub(super) fn go_on(&self, thread: ThreadId, slot: &Slot) {
         slot.arm();
         self.step_sure(Input::Sync(SyncInput::Begin { thread }));

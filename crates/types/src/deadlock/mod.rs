@@ -117,7 +117,8 @@ pub struct Report {
     /// Whether every thread of the process waits: nothing but a message can let one go on, or a signal's handler. Only
     /// then is the rest more than the waiters below.
     pub all: bool,
-    /// Whether a handler of the program's may run nevertheless: it may post a semaphore, anyone's, and nothing else.
+    /// Whether a handler of the program's may run nevertheless: it may post a semaphore, anyone's, and nothing else, for
+    /// its thread is in a call of the library.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub handles: bool,
     /// Messages sent to other nodes; each is counted before it can be received.
