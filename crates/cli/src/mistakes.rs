@@ -1,5 +1,6 @@
-//! What is wrong with a command line, or with a limit that the command is under, as one line that says what to do. What clap knows is in its own words; options
-//! and commands as other launchers have them are named with what they are called here.
+//! What is wrong with a command line, or with a limit that the command is under, as one line that says what to do. What
+//! clap knows is in its own words; options and commands as other launchers have them are named with what they are called
+//! here.
 
 use crate::Cli;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
