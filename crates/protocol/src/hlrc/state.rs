@@ -61,7 +61,10 @@ pub enum Home {
     Dirty,
     /// Opened for writes before anybody wrote it; there is a twin, which shows whether somebody did. The world
     /// looks before anything but a fault happens to it.
-    OpenedAhead,
+    OpenedAhead {
+        /// It was [`Home::Transferred`] before, with this epoch.
+        transferred: Option<u64>,
+    },
     /// In the place of [`Home::Clean`] where the world finds writes: no trap shows them.
     Tracked,
     /// As [`Home::Tracked`], and found written since the last release.
@@ -218,7 +221,7 @@ impl Copy {
                     Home::Fresh
                     | Home::Exclusive
                     | Home::Dirty
-                    | Home::OpenedAhead
+                    | Home::OpenedAhead { .. }
                     | Home::Tracked
                     | Home::TrackedDirty,
                 ..
@@ -263,7 +266,7 @@ impl Copy {
     pub fn is_opened_ahead(&self) -> bool {
         matches!(
             self,
-            Self::Home { home: Home::OpenedAhead, .. }
+            Self::Home { home: Home::OpenedAhead { .. }, .. }
                 | Self::Away(Away { page: Page::OpenedAhead, .. })
         )
     }

@@ -93,6 +93,11 @@ impl Driver {
         at_once
     }
 
+    /// Opens what is here of these and likely to be written (ADR 46).
+    pub(crate) fn open_ahead(&self, runs: &[Run]) {
+        runs.iter().for_each(|&run| self.step_run(run, |minipage| Input::OpenAhead { minipage }));
+    }
+
     /// A thread that is about to retry its access says so. Told to hold the minipage, it does so if
     /// it comes back here when it is through.
     fn resume(&self, (thread, slot): (ThreadId, &Slot), minipage: MinipageId, for_: For) {

@@ -35,6 +35,7 @@ use crate::stats::Stats;
 use crate::time_windows::Windows;
 use pending_diffs::PendingDiffs;
 use world::RealWorld;
+pub(crate) use write_history::Expected;
 use write_history::WriteHistory;
 use write_protected::Openings;
 

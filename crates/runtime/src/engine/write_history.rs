@@ -4,6 +4,7 @@
 //! intervals is opened for writes with it. When a minipage is closed again, comparison with its twin tells
 //! whether that was right. One that was opened in vain twice in a row is not opened ahead again until it traps.
 
+use core::ops::Range;
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::collections::BTreeMap;
 
@@ -15,6 +16,18 @@ use crate::shim::{Mutex, lock};
 /// Minipages of a block.
 const BLOCK: u32 = u64::BITS;
 
+/// Traps of a block in an interval from which on what is guessed is fetched. A scan in order has been seen by then
+/// (`prefetch/streams.rs`), and fetches more at a time.
+const FETCHED_FROM: u32 = 4;
+
+/// What else of a block is likely to be written.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Expected {
+    pub(crate) runs: Vec<Run>,
+    /// Whether it is to be fetched where it is not here.
+    pub(crate) fetched: bool,
+}
+
 /// What is known of a block: a bit for each minipage.
 #[derive(Clone, Copy, Debug, Default)]
 struct Block {
@@ -22,6 +35,10 @@ struct Block {
     likely: u64,
     /// They were opened in vain the last time.
     doubted: u64,
+    /// They were opened because those before them were written, and in vain.
+    unlikely: u64,
+    /// They have trapped in this interval.
+    trapped: u64,
     /// They have trapped or were opened ahead in this interval.
     tried: u64,
     /// Which one that is.
@@ -32,24 +49,40 @@ impl Block {
     fn wrote(&mut self, bit: u64) {
         self.likely |= bit;
         self.doubted &= !bit;
+        self.unlikely &= !bit;
     }
 
-    /// What to open with a minipage that traps now.
-    fn trapped(&mut self, bit: u64, interval: u64) -> u64 {
-        // One that was tried and traps was not here then, as the others perhaps: they may be now.
-        if self.interval != interval || self.tried & bit != 0 {
-            self.tried = 0;
+    /// What to open with a minipage that traps now, if of the block these may be guessed; whether that is sure enough to
+    /// be fetched.
+    fn trapped(&mut self, bit: u64, interval: u64, guessed: u64) -> (u64, bool) {
+        if self.interval != interval {
+            (self.trapped, self.tried) = (0, 0);
             self.interval = interval;
         }
+        let follows = (bit >> 1) & self.tried != 0;
+        // One that was tried and traps was not here then, as the others perhaps: they may be now.
+        if self.tried & bit != 0 {
+            self.tried = 0;
+        }
         self.wrote(bit);
-        let ahead = self.likely & !self.tried & !bit;
+        self.trapped |= bit;
+        let guess = if follows { self.behind(bit) & guessed & !self.unlikely } else { 0 };
+        let ahead = (self.likely | guess) & !self.tried & !bit;
         self.tried |= ahead | bit;
-        ahead
+        (ahead, ahead & self.likely != 0 || self.trapped.count_ones() >= FETCHED_FROM)
+    }
+
+    /// Those behind one that a scan of writes is likely to reach: twice as many with each trap.
+    fn behind(&self, bit: u64) -> u64 {
+        let count = BLOCK.min(1 << self.trapped.count_ones().min(6));
+        let next = bit.trailing_zeros() + 1;
+        (u64::MAX >> (BLOCK - count)).checked_shl(next).unwrap_or(0)
     }
 
     fn opened_in_vain(&mut self, bit: u64) {
+        self.unlikely |= bit & (!self.likely | self.doubted);
         self.likely &= !(self.doubted & bit);
-        self.doubted ^= bit;
+        self.doubted = (self.doubted ^ bit) & self.likely;
     }
 }
 
@@ -66,11 +99,18 @@ impl WriteHistory {
         self.interval.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A thread writes a minipage that was closed: what is likely to be written next to it, in runs.
-    pub(crate) fn trapped(&self, minipage: MinipageId) -> Vec<Run> {
+    /// A thread writes a minipage that was closed: what is likely to be written next to it, in runs. What lies behind
+    /// it and in `guessed` (indices in its area) is, unless it was opened in vain, if the one before it is written too.
+    pub(crate) fn trapped(&self, minipage: MinipageId, guessed: Range<u32>) -> Expected {
         let (first, bit) = place_of(minipage);
         let interval = self.interval.load(Ordering::Relaxed);
-        let mut ahead = lock(&self.blocks).entry(first).or_default().trapped(bit, interval);
+        let below = |index: u32| match index.saturating_sub(first.index()) {
+            places @ 0..BLOCK => (1u64 << places) - 1,
+            BLOCK.. => u64::MAX,
+        };
+        let guessed = below(guessed.end) & !below(guessed.start);
+        let (mut ahead, fetched) =
+            lock(&self.blocks).entry(first).or_default().trapped(bit, interval, guessed);
         let mut runs = Vec::new();
         while ahead != 0 {
             let start = ahead.trailing_zeros();
@@ -78,7 +118,7 @@ impl WriteHistory {
             runs.extend(Run::new(MinipageId(first.0 + u64::from(start)), count));
             ahead &= u64::MAX.checked_shl(start + count).unwrap_or(0);
         }
-        runs
+        Expected { runs, fetched }
     }
 
     /// A minipage that was opened ahead is closed: whether it was written.
@@ -122,7 +162,7 @@ mod tests {
             }
             traps += 1;
             open.push(index);
-            let runs = history.trapped(minipage(index));
+            let runs = history.trapped(minipage(index), 0..0).runs;
             ahead.extend(runs.iter().flat_map(|run| run.minipages()).map(MinipageId::index));
             open.extend(&ahead);
         }
@@ -146,12 +186,12 @@ mod tests {
         let history = WriteHistory::default();
         interval(&history, &[64, 65, 66, 70, 127]);
         history.end_interval();
-        let runs = history.trapped(minipage(65));
+        let runs = history.trapped(minipage(65), 0..0).runs;
         let expected = [(64, 1), (66, 1), (70, 1), (127, 1)];
         assert!(runs.iter().map(|run| (run.first().index(), run.count())).eq(expected));
         interval(&history, &[0, 1, 2, 3]);
         history.end_interval();
-        assert_eq!(history.trapped(minipage(0)), [Run::new(minipage(1), 3).unwrap()]);
+        assert_eq!(history.trapped(minipage(0), 0..0).runs, [Run::new(minipage(1), 3).unwrap()]);
     }
 
     #[test]
@@ -159,7 +199,7 @@ mod tests {
         let history = WriteHistory::default();
         let ahead = || {
             history.end_interval();
-            let runs = history.trapped(minipage(0));
+            let runs = history.trapped(minipage(0), 0..0).runs;
             runs.iter().map(|run| run.count()).sum::<u32>()
         };
         interval(&history, &[0, 1]);
@@ -181,10 +221,31 @@ mod tests {
         let history = WriteHistory::default();
         interval(&history, &[0, 1, 2, 3]);
         history.end_interval();
-        assert_eq!(history.trapped(minipage(0)), [Run::new(minipage(1), 3).unwrap()]);
-        assert_eq!(history.trapped(minipage(9)), [], "all have been tried");
+        assert_eq!(history.trapped(minipage(0), 0..0).runs, [Run::new(minipage(1), 3).unwrap()]);
+        assert_eq!(history.trapped(minipage(9), 0..0).runs, [], "all have been tried");
         let rest = [Run::one(minipage(0)), Run::new(minipage(2), 2).unwrap()];
-        assert_eq!(history.trapped(minipage(1))[..2], rest);
+        assert_eq!(history.trapped(minipage(1), 0..0).runs[..2], rest);
+    }
+
+    #[test]
+    fn what_lies_behind_two_neighbours_is_guessed_twice_as_far_each_time_and_in_vain_once() {
+        let history = WriteHistory::default();
+        let ahead = |index, guessed| {
+            let runs = history.trapped(minipage(index), guessed).runs;
+            runs.iter().flat_map(|run| run.minipages()).map(MinipageId::index).collect::<Vec<_>>()
+        };
+        history.end_interval();
+        assert!(ahead(64, 64..90).is_empty());
+        assert!(ahead(70, 64..90).is_empty(), "no neighbour");
+        let behind: Vec<_> = (66..=73).filter(|&it| it != 70).collect();
+        assert_eq!(ahead(65, 64..90), behind);
+        let behind: Vec<_> = (75..90).collect();
+        assert_eq!(ahead(74, 64..90), behind, "no further than may be guessed");
+        (66..90).for_each(|index| history.closed(minipage(index), index < 80));
+        history.end_interval();
+        let likely: Vec<_> = (64..80).filter(|&it| it != 65).collect();
+        assert_eq!(ahead(65, 64..128), likely);
+        assert!(ahead(80, 64..128).is_empty(), "what was in vain is not guessed again");
     }
 
     #[test]
@@ -193,6 +254,6 @@ mod tests {
         interval(&history, &[0, 1]);
         history.forget(AREA);
         history.end_interval();
-        assert_eq!(history.trapped(minipage(0)), []);
+        assert_eq!(history.trapped(minipage(0), 0..0).runs, []);
     }
 }

@@ -17,6 +17,7 @@ use crate::area::AreaRecord;
 use crate::driver::Driver;
 use crate::driver::fetch::{For, Wanted};
 use crate::driver::steps::Batch;
+use crate::engine::Expected;
 use crate::error::Error;
 use crate::heap::Heap;
 use crate::minipage_run::{MAX_RUN, MAX_RUN_BYTES, Run};
@@ -61,13 +62,14 @@ impl Prefetcher {
         for_: For,
     ) -> bool {
         let learns = self.learns && matches!(for_, For::Instruction { .. });
-        if learns && kind == Kind::Write && open_ahead(driver, minipage) {
-            return driver.fetch(
-                (thread, slot),
-                Wanted::Run(Run::one(minipage), minipage),
-                kind,
-                for_,
-            );
+        let mut expected = Expected::default();
+        if learns && kind == Kind::Write {
+            let came_ahead;
+            (came_ahead, expected) = open_ahead(driver, minipage);
+            if came_ahead {
+                let alone = Wanted::Run(Run::one(minipage), minipage);
+                return driver.fetch((thread, slot), alone, kind, for_);
+            }
         }
         let reads = self.learns && kind == Kind::Read;
         if let Some(page) = reads.then(|| spatial::page_of(driver.tables(), minipage)).flatten() {
@@ -91,6 +93,9 @@ impl Prefetcher {
             }
         };
         let alone = run.count() == 1 && wanted == kind;
+        if alone && expected.fetched && !is_here(driver, (minipage, Kind::Read)) {
+            return spatial::fetch_to_write(driver, (thread, slot), minipage, &expected.runs, for_);
+        }
         if alone && for_.is_first_try() && self.is_migratory(driver, minipage, kind) {
             let at_once =
                 driver.fetch((thread, slot), Wanted::Run(run, minipage), Kind::Write, for_);
@@ -266,18 +271,21 @@ fn is_coming(driver: &Driver, minipage: MinipageId) -> bool {
 }
 
 /// A thread is about to write a minipage: what else this node is likely to write is opened with it, for it was written
-/// before, or came ahead with this one in a scan that writes; true for the latter.
+/// before, lies behind what was, or came ahead with this one in a scan that writes; true for the latter.
 /// Not while it holds a lock: what is opened there is closed too soon.
-fn open_ahead(driver: &Driver, minipage: MinipageId) -> bool {
+fn open_ahead(driver: &Driver, minipage: MinipageId) -> (bool, Expected) {
     let lazy = driver.tables().consistency_of(minipage).is_lazy();
     if !lazy || critical_section::has_lock() || driver.races().are_checked() {
-        return false;
+        return (false, Expected::default());
     }
-    let open = |run| driver.step_run(run, |minipage| Input::OpenAhead { minipage });
-    driver.engine().writes().trapped(minipage).into_iter().for_each(open);
+    let adapts = spatial::page_of(driver.tables(), minipage).is_some();
+    let guessed = if adapts { in_use_together(driver, minipage) } else { 0..0 };
+    let mut expected = driver.engine().writes().trapped(minipage, guessed);
+    expected.fetched &= adapts;
+    driver.open_ahead(&expected.runs);
     let ahead = Streams::got_ahead(minipage);
-    ahead.flatten().into_iter().for_each(open);
-    ahead.is_some()
+    driver.open_ahead(ahead.flatten().as_slice());
+    (ahead.is_some(), expected)
 }
 
 /// Minipages that may be asked for at once with one of them.

@@ -112,27 +112,54 @@ pub(super) fn fetch(
     for_: For,
 ) -> bool {
     let scan = Scan(&slot.remembered);
-    let mut asked = Vec::new();
-    let mut ask_for_others = |batch: Batch<'_>| {
+    let others = || {
         let pages = scan.reads(page.number);
-        if pages == 0 {
-            return;
-        }
-        let end = in_use_together(driver, minipage).end;
-        let others = page.others(minipage.index(), pages).filter(|&other| other < end);
-        let others = others.map(|index| MinipageId::new(minipage.area(), index));
-        let missing = others.filter(|&other| {
+        let end = if pages == 0 { 0 } else { in_use_together(driver, minipage).end };
+        let others = page.others(minipage.index(), pages).filter(move |&other| other < end);
+        others.map(move |index| MinipageId::new(minipage.area(), index))
+    };
+    let at_once = fetch_together(driver, (thread, slot), (minipage, Kind::Read), others, for_);
+    if driver.tables().lock(minipage).copy().is_exclusive() {
+        // It was zero: nobody's data, and no reason to ask for more of it.
+        scan.forget();
+    }
+    at_once
+}
+
+/// Fetches a minipage to write it, and what else is likely to be written and is not here, which is opened ahead; true
+/// if no message was needed.
+pub(super) fn fetch_to_write(
+    driver: &Driver,
+    (thread, slot): (ThreadId, &Slot),
+    minipage: MinipageId,
+    expected: &[Run],
+    for_: For,
+) -> bool {
+    let others = || expected.iter().flat_map(|run| run.minipages());
+    let at_once = fetch_together(driver, (thread, slot), (minipage, Kind::Write), others, for_);
+    driver.open_ahead(expected);
+    at_once
+}
+
+/// Fetches a minipage, and if a message is needed those of the others to be read that are not here.
+fn fetch_together<Others: Iterator<Item = MinipageId>>(
+    driver: &Driver,
+    (thread, slot): (ThreadId, &Slot),
+    (minipage, kind): (MinipageId, Kind),
+    others: impl FnOnce() -> Others,
+    for_: For,
+) -> bool {
+    let mut asked = Vec::new();
+    let mut others = Some(others);
+    let mut ask_for_others = |batch: Batch<'_>| {
+        let missing = others.take().into_iter().flat_map(|others| others()).filter(|&other| {
             driver.tables().knows(other) && driver.tables().lock(other).access() == Access::NoAccess
         });
         asked.extend(missing.take(MOST));
         asked.iter().for_each(|&minipage| batch.step(Input::AwaitedPrefetch { minipage }));
     };
     let wanted = Wanted::With(minipage, &mut ask_for_others);
-    let at_once = driver.fetch((thread, slot), wanted, Kind::Read, for_);
-    if driver.tables().lock(minipage).copy().is_exclusive() {
-        // It was zero: nobody's data, and no reason to ask for more of it.
-        scan.forget();
-    }
+    let at_once = driver.fetch((thread, slot), wanted, kind, for_);
     // The thread that asks waits: a home may be on its way here.
     for minipage in asked {
         if !driver.tables().lock(minipage).copy().is_idle() {

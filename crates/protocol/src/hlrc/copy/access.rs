@@ -36,20 +36,21 @@ pub(super) fn at_home(
         }
         (
             E::Fault { thread, .. },
-            Fresh | Exclusive | Dirty | OpenedAhead | Tracked | TrackedDirty,
+            Fresh | Exclusive | Dirty | OpenedAhead { .. } | Tracked | TrackedDirty,
         ) => {
             out.push(Effect::Reprotect { minipage, access: Access::ReadWrite });
             out.push(Effect::Wake { thread: *thread });
         }
         (E::OpenAhead, Clean) => {
             open_with_twin(context, out);
-            *home = OpenedAhead;
+            *home = OpenedAhead { transferred: None };
         }
-        // What came as a dynamic home and was only read so far shows by its state whether it is written.
-        (
-            E::OpenAhead,
-            Fresh | Exclusive | Transferred { .. } | Dirty | OpenedAhead | Tracked | TrackedDirty,
-        ) => {}
+        (E::OpenAhead, Transferred { epoch }) => {
+            open_with_twin(context, out);
+            *home = OpenedAhead { transferred: Some(epoch) };
+        }
+        (E::OpenAhead, Fresh | Exclusive | Dirty | OpenedAhead { .. } | Tracked | TrackedDirty) => {
+        }
         (
             E::Prefetch { .. } | E::AwaitedPrefetch,
             Fresh
@@ -57,7 +58,7 @@ pub(super) fn at_home(
             | Clean
             | Transferred { .. }
             | Dirty
-            | OpenedAhead
+            | OpenedAhead { .. }
             | Tracked
             | TrackedDirty,
         ) => {}

@@ -46,7 +46,7 @@ pub(super) fn at_home(
             E::FoundWritten,
             Fresh | Exclusive | Clean | Transferred { .. } | Dirty | TrackedDirty,
         ) => {}
-        (E::FoundWritten, OpenedAhead) => {
+        (E::FoundWritten, OpenedAhead { .. }) => {
             out.push(Effect::DropTwin { minipage });
             *home = Dirty;
         }
@@ -54,9 +54,9 @@ pub(super) fn at_home(
             out.push(Effect::Dirty { minipage });
             *home = TrackedDirty;
         }
-        (E::FoundUnwritten, OpenedAhead) => {
+        (E::FoundUnwritten, OpenedAhead { transferred }) => {
             unwritten(context, out);
-            *home = Clean;
+            *home = transferred.map_or(Clean, |epoch| Transferred { epoch });
         }
 
         (
@@ -78,15 +78,15 @@ pub(super) fn at_home(
             | Clean
             | Transferred { .. }
             | Dirty
-            | OpenedAhead
+            | OpenedAhead { .. }
             | Tracked
             | TrackedDirty,
         ) => out.push(Effect::Acked { flush: *flush, count: *count }),
 
         // What no correct peer sends: a diff of a copy nobody has. And the world looks at what was opened ahead
         // before this, and at nothing else.
-        (E::Diff { .. }, Fresh | Exclusive | OpenedAhead)
-        | (E::Release { .. }, OpenedAhead)
+        (E::Diff { .. }, Fresh | Exclusive | OpenedAhead { .. })
+        | (E::Release { .. }, OpenedAhead { .. })
         | (
             E::FoundUnwritten,
             Fresh | Exclusive | Clean | Transferred { .. } | Dirty | Tracked | TrackedDirty,

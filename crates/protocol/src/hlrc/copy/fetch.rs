@@ -74,7 +74,7 @@ pub(super) fn at_home(
             | Clean
             | Transferred { .. }
             | Dirty
-            | OpenedAhead
+            | OpenedAhead { .. }
             | Tracked
             | TrackedDirty,
         ) => return Err(home.illegal()),

@@ -24,7 +24,7 @@ pub(super) fn at_home(
         | Clean
         | Transferred { .. }
         | Dirty
-        | OpenedAhead
+        | OpenedAhead { .. }
         | Tracked
         | TrackedDirty
             if stays =>
@@ -41,7 +41,7 @@ pub(super) fn at_home(
             Ok(Some(Copy::Away(Away::left(to, Page::Clean, *moves))))
         }
         // No correct manager migrates what is written.
-        Fresh | Exclusive | Dirty | OpenedAhead | TrackedDirty => Err(home.illegal()),
+        Fresh | Exclusive | Dirty | OpenedAhead { .. } | TrackedDirty => Err(home.illegal()),
     }
 }
 

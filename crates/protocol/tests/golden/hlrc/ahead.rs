@@ -157,7 +157,7 @@ fn a_home_whose_contents_others_see_or_change_is_looked_at_first() {
 }
 
 #[test]
-fn a_dynamic_home_that_nobody_has_written_goes_on_and_one_that_came_to_be_read_is_not_opened() {
+fn a_dynamic_home_that_nobody_has_written_goes_on() {
     for (written, sent) in [(true, "0 > 2: Data"), (false, "0 > 2: HomeTransfer")] {
         let mut cluster = dynamic(3, &[]);
         cluster.access(1, Read);
@@ -170,10 +170,26 @@ fn a_dynamic_home_that_nobody_has_written_goes_on_and_one_that_came_to_be_read_i
         let trace = cluster.trace();
         assert!(trace.contains(&sent.to_owned()), "{trace:#?}");
     }
-    let mut cluster = dynamic(3, &[]);
-    cluster.access(1, Read);
-    cluster.access(2, Read);
-    assert_eq!(cluster.copy(0).home(), Some(NodeId(2)));
-    open_ahead(&mut cluster, 2);
-    assert!(cluster.trace().is_empty());
+}
+
+#[test]
+fn a_home_that_came_to_be_read_is_closed_as_what_it_was() {
+    let next = |opened: bool, written: bool| {
+        let mut cluster = dynamic(4, &[]);
+        cluster.access(1, Read);
+        cluster.access(2, Read);
+        assert_eq!(cluster.copy(0).home(), Some(NodeId(2)));
+        let before = cluster.copy(2).clone();
+        if opened {
+            open_ahead(&mut cluster, 2);
+            assert_eq!(cluster.trace(), lines(2, &OPENED));
+        }
+        cluster.leave_unwritten(!written);
+        cluster.release(2);
+        assert_eq!(*cluster.copy(2) == before, !written);
+        cluster.access(3, Read);
+        (cluster.copy(2).home(), cluster.release_tracker(2).log().notices())
+    };
+    assert_eq!(next(true, false), next(false, false), "nobody has written it");
+    assert_eq!(next(true, true).1, 1);
 }

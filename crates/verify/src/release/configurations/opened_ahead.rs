@@ -12,7 +12,7 @@ use crate::release::program::Op::{
 use crate::release::program::{Job, Op};
 
 /// How many states the cases have, where homes stay.
-const LAZY: [(&str, usize); 12] = [
+const LAZY: [(&str, usize); 13] = [
     ("ahead/lazy/copy-that-is-written-or-not", 612),
     ("ahead/lazy/home-that-is-written-or-not", 999),
     ("ahead/lazy/another-thread-writes", 6225),
@@ -23,22 +23,24 @@ const LAZY: [(&str, usize); 12] = [
     ("ahead/lazy/two-minipages-in-a-flush", 1455),
     ("ahead/lazy/late-traps", 1473),
     ("ahead/lazy/three-nodes-in-turn", 17_071),
+    ("ahead/lazy/home-that-came-to-be-read", 12_985),
     ("ahead/lazy/what-was-there-before-another-wrote", 104),
     ("ahead/lazy/what-was-there-before-a-fetch", 3008),
 ];
 
 /// And where they are dynamic.
-const AUTO: [(&str, usize); 12] = [
+const AUTO: [(&str, usize); 13] = [
     ("ahead/auto/copy-that-is-written-or-not", 608),
     ("ahead/auto/home-that-is-written-or-not", 940),
     ("ahead/auto/another-thread-writes", 6225),
-    ("ahead/auto/diffs-come-to-a-home", 1956),
-    ("ahead/auto/notices-come-to-a-copy", 30_563),
+    ("ahead/auto/diffs-come-to-a-home", 2039),
+    ("ahead/auto/notices-come-to-a-copy", 31_578),
     ("ahead/auto/before-a-barrier", 708),
     ("ahead/auto/homes-that-move", 17_842),
     ("ahead/auto/two-minipages-in-a-flush", 1494),
     ("ahead/auto/late-traps", 1473),
     ("ahead/auto/three-nodes-in-turn", 17_307),
+    ("ahead/auto/home-that-came-to-be-read", 20_332),
     ("ahead/auto/what-was-there-before-another-wrote", 104),
     ("ahead/auto/what-was-there-before-a-fetch", 4774),
 ];
@@ -139,6 +141,14 @@ fn cases(c: Consistency) -> Vec<(&'static str, Job)> {
                 .thread(0, &met(&[count, ahead].concat(), count))
                 .thread(1, &met(&[count, ahead].concat(), look))
                 .thread(2, &met(&[look, ahead].concat(), count)),
+        ),
+        // Where homes are dynamic, it goes from reader to reader.
+        (
+            "home-that-came-to-be-read",
+            job(3)
+                .thread(0, &[count, look].concat())
+                .thread(1, &[&[Read(0, 3)], ahead, beside, ahead, look].concat())
+                .thread(2, &[&[Read(0, 2)], ahead, count, ahead].concat()),
         ),
     ]
 }
