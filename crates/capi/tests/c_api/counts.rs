@@ -88,6 +88,16 @@ fn what_a_node_reads_and_then_writes_is_fetched_once() {
 }
 
 #[test]
+fn small_blocks_that_nodes_write_in_turn_are_opened_together() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "small_blocks");
+    for setting in settings(&[2], guards()) {
+        let setting = Setting { consistency: "auto", options: &["--learn", "on"], ..setting };
+        run_well(&launcher(), &setting, &program, &[]);
+    }
+}
+
+#[test]
 fn homes_move_to_threads_that_one_of_another_node_has_started_and_joins() {
     let dir = TestDir::new();
     let program = compile(&dir, "workers");

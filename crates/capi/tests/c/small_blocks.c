@@ -1,0 +1,50 @@
+/*
+ * Two nodes write small blocks of many sizes in turn, each after the other has read them: under auto each block is a
+ * minipage, and few writes trap, for neighbours are fetched together and opened ahead (ADR 46).
+ */
+#include "check.h"
+
+#define BLOCKS 4000
+#define ROUNDS 8
+/* From then on all has been written by either node. */
+#define LEARNT 4
+
+static uint64_t faults(void)
+{
+    struct mg_stats now;
+
+    OK(mg_get_stats(&now, sizeof now));
+    return now.write_faults;
+}
+
+int main(int argc, char **argv)
+{
+    OK(mg_init(&argc, &argv));
+    int64_t ***shared = SHARE("shared", 0, mg_malloc(sizeof *shared));
+    if (mg_node() == 0) {
+        int64_t **blocks = *shared = MUST(mg_malloc(BLOCKS * sizeof *blocks));
+        for (int i = 0; i < BLOCKS; i++) {
+            blocks[i] = MUST(mg_malloc(16 + (size_t)i * 37 % 200));
+            *blocks[i] = i;
+        }
+    }
+    OK(mg_barrier(0, 0));
+    int64_t **blocks = *shared;
+    uint64_t before = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        if (round == LEARNT)
+            before = faults();
+        for (int i = 0; i < BLOCKS; i++)
+            CHECK(*blocks[i] == i + round);
+        OK(mg_barrier(0, 0));
+        if (mg_node() == round % 2)
+            for (int i = 0; i < BLOCKS; i++)
+                *blocks[i] += 1;
+        OK(mg_barrier(0, 0));
+    }
+    uint64_t trapped = faults() - before, most = (ROUNDS - LEARNT) / 2 * BLOCKS / 10;
+    if (trapped > most)
+        FAIL("%llu write faults for %d blocks, %d times", (unsigned long long)trapped, BLOCKS, (ROUNDS - LEARNT) / 2);
+    OK(mg_finalize());
+    return 0;
+}
