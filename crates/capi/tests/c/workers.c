@@ -14,8 +14,6 @@ struct shared {
     uint8_t *pages;
 };
 
-static struct shared *shared;
-
 static uint64_t diffs(void)
 {
     struct mg_stats now;
@@ -32,6 +30,8 @@ static uint8_t value(int node, int page, int round)
 /* Its own pages in each round; those of the next node are read when all have written. */
 static void *work(void *unused)
 {
+    /* The main thread of its node may not have come so far as to look it up. */
+    struct shared *shared = MUST(mg_lookup("shared"));
     int me = mg_node(), next = (me + 1) % shared->nodes, steady = 0;
     uint8_t *own = shared->pages + me * PAGES * PAGE, *others = shared->pages + next * PAGES * PAGE;
     (void)unused;
@@ -55,7 +55,7 @@ static void *work(void *unused)
 int main(int argc, char **argv)
 {
     OK(mg_init(&argc, &argv));
-    shared = SHARE("shared", 0, mg_malloc(sizeof *shared));
+    struct shared *shared = SHARE("shared", 0, mg_malloc(sizeof *shared));
     if (mg_node() == 0) {
         int nodes = shared->nodes = mg_nodes();
         mg_thread threads[64];
