@@ -35,7 +35,7 @@ struct Block {
     likely: u64,
     /// They were opened in vain the last time.
     doubted: u64,
-    /// They were opened because those before them were written, and in vain.
+    /// They were opened in vain: twice in a row, or once where that was a guess.
     unlikely: u64,
     /// They have trapped in this interval.
     trapped: u64,
@@ -100,7 +100,7 @@ impl WriteHistory {
     }
 
     /// A thread writes a minipage that was closed: what is likely to be written next to it, in runs. What lies behind
-    /// it and in `guessed` (indices in its area) is, unless it was opened in vain, if the one before it is written too.
+    /// it and in `guessed` (indices in its area) is, unless it was opened in vain, if the one before it was written or opened.
     pub(crate) fn trapped(&self, minipage: MinipageId, guessed: Range<u32>) -> Expected {
         let (first, bit) = place_of(minipage);
         let interval = self.interval.load(Ordering::Relaxed);
