@@ -99,6 +99,16 @@ fn small_blocks_that_nodes_write_in_turn_are_opened_together() {
 }
 
 #[test]
+fn a_block_that_is_read_again_and_again_comes_alone() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "reads_again");
+    for setting in settings(&[2], guards()) {
+        let setting = Setting { consistency: "auto", options: &["--learn", "on"], ..setting };
+        run_well(&launcher(), &setting, &program, &[]);
+    }
+}
+
+#[test]
 fn homes_move_to_threads_that_one_of_another_node_has_started_and_joins() {
     let dir = TestDir::new();
     let program = compile(&dir, "workers");

@@ -60,7 +60,7 @@ pub enum Home {
     /// Written since the last release.
     Dirty,
     /// Opened for writes before anybody wrote it; there is a twin, which shows whether somebody did. The world
-    /// looks before anything but a fault happens to it.
+    /// looks before it is released, named by a notice, fetched by another node, or gets a diff.
     OpenedAhead {
         /// It was [`Home::Transferred`] before, with this epoch.
         transferred: Option<u64>,

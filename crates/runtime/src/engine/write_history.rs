@@ -35,7 +35,7 @@ struct Block {
     likely: u64,
     /// They were opened in vain the last time.
     doubted: u64,
-    /// They were opened in vain: twice in a row, or once where that was a guess.
+    /// They were opened in vain: twice in a row if they had been written before, else once.
     unlikely: u64,
     /// They have trapped in this interval.
     trapped: u64,
@@ -60,7 +60,8 @@ impl Block {
             self.interval = interval;
         }
         let follows = (bit >> 1) & self.tried != 0;
-        // One that was tried and traps was not here then, as the others perhaps: they may be now.
+        // One that was tried and traps was not here then, or has been closed since, as the others
+        // perhaps: they are tried again.
         if self.tried & bit != 0 {
             self.tried = 0;
         }
@@ -100,9 +101,10 @@ impl WriteHistory {
     }
 
     /// A thread writes a minipage that was closed: what is likely to be written next to it, in runs. What lies behind
-    /// it and in `guessed` (indices in its area) is, unless it was opened in vain, if the one before it was written or opened.
+    /// it and in `guessed` (indices in its area) is, unless it was opened in vain, if the one before it trapped or was to be
+    /// opened in this interval.
     pub(crate) fn trapped(&self, minipage: MinipageId, guessed: Range<u32>) -> Expected {
-        let (first, bit) = place_of(minipage);
+        let (first, bit) = block_of(minipage);
         let interval = self.interval.load(Ordering::Relaxed);
         let below = |index: u32| match index.saturating_sub(first.index()) {
             places @ 0..BLOCK => (1u64 << places) - 1,
@@ -121,11 +123,17 @@ impl WriteHistory {
         Expected { runs, fetched }
     }
 
-    /// A minipage that was opened ahead is closed: whether it was written.
+    /// A minipage that was opened ahead is closed: whether it was written. One that another node needs is closed before
+    /// its interval ends, and says nothing if it was not.
     pub(super) fn closed(&self, minipage: MinipageId, written: bool) {
-        let (first, bit) = place_of(minipage);
-        if let Some(block) = lock(&self.blocks).get_mut(&first) {
-            if written { block.wrote(bit) } else { block.opened_in_vain(bit) }
+        let (first, bit) = block_of(minipage);
+        let interval = self.interval.load(Ordering::Relaxed);
+        let mut blocks = lock(&self.blocks);
+        let block = blocks.entry(first).or_default();
+        if written {
+            block.wrote(bit);
+        } else if block.interval != interval || block.tried & bit == 0 {
+            block.opened_in_vain(bit);
         }
     }
 
@@ -136,7 +144,7 @@ impl WriteHistory {
 }
 
 /// The first minipage of the block that a minipage lies in, and its bit there.
-fn place_of(minipage: MinipageId) -> (MinipageId, u64) {
+fn block_of(minipage: MinipageId) -> (MinipageId, u64) {
     let place = minipage.index() % BLOCK;
     (MinipageId::new(minipage.area(), minipage.index() - place), 1 << place)
 }
@@ -166,6 +174,7 @@ mod tests {
             ahead.extend(runs.iter().flat_map(|run| run.minipages()).map(MinipageId::index));
             open.extend(&ahead);
         }
+        history.end_interval();
         ahead.iter().for_each(|&index| {
             history.closed(minipage(index), written.contains(&index));
         });
@@ -200,6 +209,7 @@ mod tests {
         let ahead = || {
             history.end_interval();
             let runs = history.trapped(minipage(0), 0..0).runs;
+            history.end_interval();
             runs.iter().map(|run| run.count()).sum::<u32>()
         };
         interval(&history, &[0, 1]);
@@ -241,11 +251,30 @@ mod tests {
         assert_eq!(ahead(65, 64..90), behind);
         let behind: Vec<_> = (75..90).collect();
         assert_eq!(ahead(74, 64..90), behind, "no further than may be guessed");
-        (66..90).for_each(|index| history.closed(minipage(index), index < 80));
         history.end_interval();
+        (66..90).for_each(|index| history.closed(minipage(index), index < 80));
         let likely: Vec<_> = (64..80).filter(|&it| it != 65).collect();
         assert_eq!(ahead(65, 64..128), likely);
         assert!(ahead(80, 64..128).is_empty(), "what was in vain is not guessed again");
+    }
+
+    #[test]
+    fn what_is_closed_before_its_interval_ends_was_not_opened_in_vain() {
+        let history = WriteHistory::default();
+        interval(&history, &[0, 1]);
+        for _ in 0..3 {
+            history.end_interval();
+            assert_eq!(history.trapped(minipage(0), 0..0).runs, [Run::one(minipage(1))]);
+            history.closed(minipage(1), false);
+        }
+    }
+
+    #[test]
+    fn what_a_scan_opened_in_a_block_without_traps_is_known() {
+        let history = WriteHistory::default();
+        history.end_interval();
+        (64..68).for_each(|index| history.closed(minipage(index), true));
+        assert_eq!(history.trapped(minipage(64), 0..0).runs, [Run::new(minipage(65), 3).unwrap()]);
     }
 
     #[test]

@@ -71,7 +71,12 @@ impl Prefetcher {
                 return driver.fetch((thread, slot), alone, kind, for_);
             }
         }
-        let reads = self.learns && kind == Kind::Read;
+        // What is on its way was foreseen, and what the history foresees is no access of a thread.
+        let reads = self.learns
+            && kind == Kind::Read
+            && for_ != For::Later
+            && !driver.races().are_checked()
+            && !is_coming(driver, minipage);
         if let Some(page) = reads.then(|| spatial::page_of(driver.tables(), minipage)).flatten() {
             return spatial::fetch(driver, (thread, slot), minipage, &page, for_);
         }
@@ -132,7 +137,7 @@ impl Prefetcher {
         slot: &Slot,
         fetches: bool,
     ) {
-        spatial::forget(slot);
+        spatial::forget();
         Streams::forget();
         critical_section::pass_barrier();
         if fetches && self.learns {

@@ -2,17 +2,18 @@
 //! (ADR 12).
 //!
 //! Fine minipages save bytes where a node wants few of a page, and cost messages where it wants all. Under `auto`
-//! consistency the runtime finds out which. A thread that has to fetch a second minipage of a page to read it,
-//! with nothing fetched in between, *scans*: it asks at once for the other minipages of the page that are not
+//! consistency the runtime finds out which. A thread that has to fetch a second minipage of a page to read it
+//! *scans* that page: it asks at once for the other minipages of it that are not
 //! here. As long as it goes on with the next page, it asks for those of that page and of pages behind it, each
 //! time twice as many, at most [`MOST_PAGES`] and [`MOST`] minipages at a time. The requests to one node are one
 //! message, and so are the answers. Each minipage may have a lock of its own in the program: that changes
-//! nothing, since with the first lock all earlier holders have published their writes.
+//! nothing, since with the first lock all earlier holders have published their writes. One that is read again and
+//! again, because others write it, begins no scan. A thread follows [`MOST_SCANS`] scans at once.
 //!
 //! The protocol is the same: a wrong guess costs bytes, and may move a home (ADR 11).
 
+use core::cell::Cell;
 use core::ops::Range;
-use core::sync::atomic::Ordering;
 
 use multigrain_memory::Shape;
 use multigrain_protocol::{Cell as _, Homes, Input, Kind};
@@ -24,50 +25,90 @@ use crate::driver::fetch::{For, Wanted};
 use crate::driver::steps::Batch;
 use crate::minipage_run::Run;
 use crate::receiver::slots::Slot;
-use crate::shim::AtomicU64;
 use crate::state_tables::SharedTables;
 
 /// Asked for at once, at most; a longer page is asked for in parts. A request and an answer each cost more
 /// than the smallest minipages hold.
 const MOST: usize = 64;
 
-/// Whether a thread scans, in [`Slot::remembered`]: the page it is expected at next, with how many pages
-/// before that one were asked for together in the lowest byte; 0 at the start and after a barrier.
-struct Scan<'a>(&'a AtomicU64);
-
 /// Pages that are asked for together, at most.
 const MOST_PAGES: u64 = 4;
 
-impl Scan<'_> {
-    /// What the thread has fetched says nothing about what comes: a barrier, another thread.
-    fn forget(&self) {
-        self.0.store(0, Ordering::Relaxed);
+/// Scans that a thread may have under way: blocks of mixed sizes lie in as many pages as they have sizes.
+const MOST_SCANS: usize = 16;
+
+/// What a thread reads one after the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Scan {
+    /// The page it is expected at next.
+    next: u64,
+    /// How many pages before that one were asked for together; 0 if a single minipage of it was read.
+    pages: u64,
+    /// What it read last.
+    last: MinipageId,
+}
+
+/// The scans of a thread.
+#[derive(Clone, Copy, Debug)]
+struct Scans([Option<Scan>; MOST_SCANS]);
+
+thread_local! {
+    /// Constant and without destructor: usable in a trap.
+    static SCANS: Cell<Scans> = const { Cell::new(Scans::NONE) };
+}
+
+impl Scans {
+    const NONE: Self = Self([None; MOST_SCANS]);
+
+    /// The thread fetches a minipage of this page to read it: how many pages from this one on it is likely to
+    /// read; 0 if it does not scan.
+    fn reads(&mut self, page: u64, minipage: MinipageId) -> u64 {
+        let scan = self.take(page);
+        let (next, pages, asked) = match scan {
+            // The first of the page, or the same again: a lock was taken in between, and another node has written it.
+            None => (page, 0, 0),
+            Some(Scan { pages: 0, last, .. }) if minipage == last => (page, 0, 0),
+            // The second minipage of the page.
+            Some(Scan { pages: 0, .. }) => (page + 1, 1, 1),
+            Some(Scan { next, pages, .. }) if page == next => {
+                let asked = (2 * pages).min(MOST_PAGES);
+                (page + asked, asked, asked)
+            }
+            // One that was left out.
+            Some(Scan { next, pages, last }) if minipage > last => (next, pages, 1),
+            // One that was read before: the scan, if it is one, begins again.
+            Some(_) => (page, 0, 0),
+        };
+        self.0.rotate_right(1);
+        self.0[0] = Some(Scan { next, pages, last: minipage });
+        asked
     }
 
-    /// The thread fetches a minipage of this page to read it, where pages have numbers above 0: how many
-    /// pages from this one on it is likely to read; 0 if it does not scan.
-    fn reads(&self, page: u64) -> u64 {
-        let last = self.0.load(Ordering::Relaxed);
-        let (next, pages) = (last >> 8, last & 0xff);
-        let asked = if page == next && pages == 0 {
-            // The second minipage of the page.
-            1
-        } else if page == next {
-            (2 * pages).min(MOST_PAGES)
-        } else if (next - pages..next).contains(&page) {
-            // One that was left out.
-            return 1;
-        } else {
-            0
-        };
-        self.0.store((page + asked) << 8 | asked, Ordering::Relaxed);
-        asked
+    /// Takes the scan out that a page belongs to, or an unused one, or the one not used for longest.
+    fn take(&mut self, page: u64) -> Option<Scan> {
+        let follows = |scan: &Scan| (scan.next - scan.pages..=scan.next).contains(&page);
+        let found = self.0.iter().position(|scan| scan.as_ref().is_some_and(follows));
+        let scan = found.and_then(|at| self.0[at].take());
+        let free = self.0.iter().position(Option::is_none).unwrap_or(MOST_SCANS - 1);
+        self.0[free..].rotate_left(1);
+        self.0[MOST_SCANS - 1] = None;
+        scan
+    }
+
+    /// With those of this thread.
+    fn of_thread<T>(act: impl FnOnce(&mut Self) -> T) -> T {
+        SCANS.with(|scans| {
+            let mut now = scans.get();
+            let result = act(&mut now);
+            scans.set(now);
+            result
+        })
     }
 }
 
-/// A thread has passed a barrier: what it fetched says nothing about what comes.
-pub(super) fn forget(slot: &Slot) {
-    Scan(&slot.remembered).forget();
+/// This thread has passed a barrier: what it fetched says nothing about what comes.
+pub(super) fn forget() {
+    SCANS.with(|scans| scans.set(Scans::NONE));
 }
 
 /// The page of an area that a minipage lies in, and all minipages of it.
@@ -111,9 +152,8 @@ pub(super) fn fetch(
     page: &Page,
     for_: For,
 ) -> bool {
-    let scan = Scan(&slot.remembered);
     let others = || {
-        let pages = scan.reads(page.number);
+        let pages = Scans::of_thread(|scans| scans.reads(page.number, minipage));
         let end = if pages == 0 { 0 } else { in_use_together(driver, minipage).end };
         let others = page.others(minipage.index(), pages).filter(move |&other| other < end);
         others.map(move |index| MinipageId::new(minipage.area(), index))
@@ -121,7 +161,7 @@ pub(super) fn fetch(
     let at_once = fetch_together(driver, (thread, slot), (minipage, Kind::Read), others, for_);
     if driver.tables().lock(minipage).copy().is_exclusive() {
         // It was zero: nobody's data, and no reason to ask for more of it.
-        scan.forget();
+        Scans::of_thread(|scans| scans.take(page.number));
     }
     at_once
 }
@@ -178,16 +218,46 @@ fn fetch_together<Others: Iterator<Item = MinipageId>>(
 mod tests {
     use super::*;
 
+    /// A minipage of a page of this number; pages of the tests have 100 each.
+    fn minipage(page: u64, place: u64) -> MinipageId {
+        MinipageId(page * 100 + place)
+    }
+
+    fn reads<const N: usize>(scans: &mut Scans, order: [(u64, u64); N]) -> [u64; N] {
+        order.map(|(page, place)| scans.reads(page, minipage(page, place)))
+    }
+
     #[test]
     fn a_thread_scans_from_the_second_minipage_of_a_page_on() {
-        let word = AtomicU64::new(0);
-        let scan = Scan(&word);
-        assert_eq!([7, 7].map(|page| scan.reads(page)), [0, 1], "the second");
-        assert_eq!([8, 10, 14, 18].map(|page| scan.reads(page)), [2, 4, 4, 4]);
-        assert_eq!(scan.reads(21), 1, "one that was left out");
-        assert_eq!(scan.reads(22), 4, "which ends nothing");
-        assert_eq!(scan.reads(90), 0, "not of a page farther on");
-        assert_eq!([90, 89].map(|page| scan.reads(page)), [1, 0], "and not backwards");
+        let scans = &mut { Scans::NONE };
+        assert_eq!(reads(scans, [(7, 0), (7, 1)]), [0, 1], "the second");
+        assert_eq!(reads(scans, [(8, 0), (10, 0), (14, 0), (18, 0)]), [2, 4, 4, 4]);
+        assert_eq!(reads(scans, [(21, 3)]), [1], "one that was left out");
+        assert_eq!(reads(scans, [(22, 0)]), [4], "which ends nothing");
+        assert_eq!(reads(scans, [(90, 0)]), [0], "not of a page farther on");
+        assert_eq!(reads(scans, [(90, 1), (89, 0)]), [1, 0], "and not backwards");
+    }
+
+    #[test]
+    fn what_is_read_again_and_again_is_no_scan() {
+        let scans = &mut { Scans::NONE };
+        assert_eq!(reads(scans, [(7, 3), (7, 3), (7, 3)]), [0, 0, 0]);
+        assert_eq!(reads(scans, [(7, 4)]), [1]);
+        assert_eq!(reads(scans, [(7, 3), (7, 3), (7, 4)]), [0, 0, 1], "a scan begins again");
+    }
+
+    #[test]
+    fn scans_of_many_pages_go_on_side_by_side_and_the_one_unused_for_longest_ends() {
+        let scans = &mut { Scans::NONE };
+        let many = MOST_SCANS as u64;
+        for page in 1..=many {
+            assert_eq!(reads(scans, [(page * 10, 0)]), [0]);
+        }
+        for page in 1..=many {
+            assert_eq!(reads(scans, [(page * 10, 1), (page * 10 + 1, 0)]), [1, 2]);
+        }
+        assert_eq!(reads(scans, [(1000, 0), (13, 0)]), [0, 0], "the first one had to go");
+        assert_eq!(reads(scans, [(33, 0), (1000, 1)]), [4, 1], "the third one did not");
     }
 
     #[test]
@@ -200,12 +270,9 @@ mod tests {
 
     #[test]
     fn a_barrier_ends_a_scan() {
-        let word = AtomicU64::new(0);
-        let scan = Scan(&word);
-        assert_eq!([7, 7].map(|page| scan.reads(page)), [0, 1]);
-        scan.forget();
-        assert_eq!([7, 7].map(|page| scan.reads(page)), [0, 1]);
-        scan.forget();
-        assert_eq!(scan.reads(8), 0);
+        let read = |place| Scans::of_thread(|scans| scans.reads(7, minipage(7, place)));
+        assert_eq!([read(0), read(1)], [0, 1]);
+        forget();
+        assert_eq!([read(2), read(3)], [0, 1]);
     }
 }

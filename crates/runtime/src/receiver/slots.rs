@@ -51,8 +51,6 @@ pub(crate) struct Slot {
     /// The protocol has told its thread to hold what it resumes for: 0 if not, else [`URGENT`] and, plus
     /// 1, the turns of others and, from bit [`LONGEST`] on, the longest of them.
     told_to_hold: AtomicU64,
-    /// What the prefetcher remembers of its thread; 0 for a new one.
-    pub(crate) remembered: AtomicU64,
     /// Its thread's way with contended locks.
     pub(crate) reacquisition: Reacquisition,
     /// What its thread waits for, where that is another thread of the job.
@@ -68,7 +66,6 @@ static SLOTS: [Slot; SLOT_COUNT] = [const {
         code: AtomicI32::new(0),
         refused: AtomicBool::new(false),
         told_to_hold: AtomicU64::new(0),
-        remembered: AtomicU64::new(0),
         reacquisition: Reacquisition::new(),
         awaited: Awaited::new(),
     }
@@ -230,7 +227,6 @@ fn take() -> Option<u32> {
         slot.taken.compare_exchange(false, true, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     })?;
     HIGHEST.fetch_max(found + 1, Ordering::AcqRel);
-    SLOTS[found].remembered.store(0, Ordering::Relaxed);
     SLOTS[found].reacquisition.forget();
     SLOTS[found].awaited.set_handle(0);
     u32::try_from(found).ok()

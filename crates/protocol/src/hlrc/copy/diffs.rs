@@ -41,7 +41,7 @@ pub(super) fn at_home(
         }
         (E::Release { .. }, Fresh | Exclusive | Clean | Transferred { .. } | Tracked) => {}
 
-        // Nobody else has a copy of what is exclusive.
+        // Known already, or nobody else has a copy of it (exclusive), or its next write traps.
         (
             E::FoundWritten,
             Fresh | Exclusive | Clean | Transferred { .. } | Dirty | TrackedDirty,
@@ -151,8 +151,9 @@ pub(super) fn away(
             dynamic::forward_diff(context, away.home, (*writer, *flush), epoch, out);
         }
 
-        // What no correct peer sends: a diff to a node that is not the home, an acknowledgement of
-        // none. And the world looks at what was opened ahead before this, and at nothing else.
+        // What no correct peer sends: a diff to a node that is not the home, and where homes are dynamic an
+        // acknowledgement of none (of fixed homes they are not counted here). The world looks at what was opened ahead
+        // before a release, and finds nothing else unwritten.
         (
             E::Diff { .. } | E::DiffAck { .. },
             Invalid | FetchQueued(_) | Fetching(_) | Clean | Upgrading(_) | Dirty | OpenedAhead,
