@@ -12,7 +12,7 @@ pub mod collective;
 pub mod io;
 pub mod job;
 pub mod memory;
-pub mod segments;
+pub mod named_segments;
 pub mod status;
 pub mod sync;
 pub mod threads;

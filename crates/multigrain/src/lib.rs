@@ -96,12 +96,12 @@ mod hints;
 mod job;
 mod memory;
 mod mutex;
+mod named_segment;
 mod names;
 mod party;
 mod pointer;
 mod portable;
 mod rwlock;
-mod segment;
 mod shareable;
 mod shared;
 mod slice;
@@ -119,11 +119,11 @@ pub use multigrain_runtime::{
 };
 pub use multigrain_types::{Access, Compression, Consistency, Placement};
 pub use mutex::{Mutex, MutexGuard};
+pub use named_segment::Segment;
 pub use names::Handle;
 pub use party::{Number, Op, Party};
 pub use portable::Portable;
 pub use rwlock::{RwLock, RwLockReadGuard, RwLockWriteGuard};
-pub use segment::Segment;
 pub use shareable::{Atomic, Shareable};
 pub use shared::{
     Shared, SharedAtomicI32, SharedAtomicI64, SharedAtomicU32, SharedAtomicU64, SharedAtomicUsize,

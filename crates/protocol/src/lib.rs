@@ -5,7 +5,7 @@
 //! through a [`World`]. The same code runs in the runtime (real memory and sockets), in the
 //! simulator and in the model checker.
 //!
-//! - [`access`]: what a thread's instruction holds while it is retried.
+//! - [`held_accesses`]: what a thread's instruction holds while it is retried.
 //! - [`coherence`]: sequential consistency by single writer / multiple readers (Millipage 3.3,
 //!   Figure 3).
 //! - [`mgs`]: eager release consistency with many writers (MGS Appendix A).
@@ -13,20 +13,19 @@
 //! - [`release`]: what a release and an acquire of a node wait for.
 //! - [`migration`]: homes migrate at barriers.
 //! - [`time_window`]: how long a node keeps a contended minipage.
-//! - [`deferral`]: when a message goes: now, deferred, batched or merged.
+//! - [`send_timing`]: when a message goes: now, deferred, batched or merged.
 //! - [`sync`]: locks, read-write locks, barriers, counting semaphores, condition variables and collective operations.
 //!
 //! Invariants: no I/O (but that a build with mutants reads from the environment which one is on), no clock, no threads, no
 //! unsafe, no logging. Links between two nodes are
 //! FIFO; nothing is assumed of the order across links. Engines name page data and never hold it.
 
-pub mod access;
 pub mod coherence;
 mod consistency;
 mod context;
-pub mod deferral;
 mod effect;
 mod encoding;
+pub mod held_accesses;
 pub mod hlrc;
 mod message;
 pub mod mgs;
@@ -37,6 +36,7 @@ pub mod mutants;
 mod node;
 mod nodeset;
 pub mod release;
+pub mod send_timing;
 pub mod sync;
 pub mod time_window;
 mod vector_time;

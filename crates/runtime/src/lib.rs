@@ -12,7 +12,8 @@
 //! job  process_manager  trap                         : joining, leaving, and the calls of a program; faults come in
 //! unsupported_atomics                                : looks at the instructions that trap
 //! collective  sync  deadlines  deadlock  atomics     : services: what is asked of this node
-//! prefetch  threads  segments  heap  directory       : the same
+//! prefetch  threads  named_segments  heap           : the same
+//! directory                                          : the same
 //! driver                                             : a step and what it waits for; requests between nodes
 //! engine                                             : the protocol's effects become protections, frames, wake-ups
 //! races  false_sharing  allocation_sites             : what the engines stand on
@@ -77,6 +78,7 @@ mod membership;
 mod minipage_run;
 #[cfg(feature = "mutants")]
 mod mutants;
+mod named_segments;
 mod platform;
 mod prefetch;
 mod process_manager;
@@ -87,7 +89,6 @@ mod races;
 mod receiver;
 mod secret;
 mod segment_sharing;
-mod segments;
 mod shim;
 #[cfg(test)]
 #[cfg(feature = "shuttle")]
@@ -113,12 +114,12 @@ pub use error::{Error, Unavailable, code as error_code};
 pub use heap::Policy;
 pub use job::{Runtime, runtime};
 pub use multigrain_memory::address_reserve;
+pub use named_segments::{Rights, SegmentOptions, SegmentSharing, SegmentStat, SegmentUses};
 pub use program::ThreadFunction;
 pub use programs::Programs;
 pub use receiver::WaitMode;
 pub use receiver::slots::when_threads_have_ended;
 pub use segment_sharing::Shares;
-pub use segments::{Rights, SegmentOptions, SegmentSharing, SegmentStat, SegmentUses};
 pub use stats::Stats;
 pub use sync::{Patience, SyncId};
 pub use threads::{ThreadAttributes, ThreadHandle};

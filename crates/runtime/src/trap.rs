@@ -17,8 +17,8 @@ use multigrain_types::Access;
 use crate::child;
 use crate::crash::Crash;
 use crate::driver::Driver;
-use crate::driver::access;
 use crate::driver::fetch::For;
+use crate::driver::held_instructions;
 use crate::error::Error;
 use crate::prefetch::Prefetcher;
 use crate::receiver::critical_section;
@@ -162,7 +162,7 @@ impl Entry {
         driver.counters().add(faults, 1);
         if driver.holds_already(minipage, kind, context) {
             driver.counters().add(Count::LocalFaults, 1);
-            access::leave(context);
+            held_instructions::leave(context);
             return true;
         }
         let trapped = driver.engine().trapped((minipage, trap.address), kind);
@@ -176,7 +176,7 @@ impl Entry {
         let for_ = For::Instruction { pinned, since_ns, kind };
         let at_once = self.prefetcher.fetch(driver, (thread, slot), minipage, kind, for_);
         driver.engine().served(trapped);
-        access::leave(context);
+        held_instructions::leave(context);
         if let Some(sharing) = sharing {
             sharing.count(kind, pinned, now_ns().saturating_sub(since_ns));
         }

@@ -1,6 +1,6 @@
 //! From SIGTERM to SIGKILL: how long the nodes of a job may take to end.
 //!
-//! Role: the times alone. [`super::events`] hands signals on, [`super::job`] has the phases in which they are waited
+//! Role: the times alone. [`super::node_signals`] passes signals on, [`super::job`] has the phases in which they are waited
 //! for; how long the dead may take after SIGKILL is in [`super::leftovers`].
 
 use std::time::Duration;

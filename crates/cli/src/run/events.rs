@@ -1,10 +1,8 @@
-//! How a job reacts to each event: a signal, a message, output, the end of a process.
+//! How a job reacts to each event: a message, output, the end of a process; to a signal: [`super::node_signals`].
 
 use super::control::{Message, Received, ask};
 use super::deadlock::Next;
-use super::escalation::{Terminated, kill_after};
 use super::event_source::Source;
-use super::hosts::Order as ToAgents;
 use super::job::{Job, Live};
 use super::output::{Pipe, Pumped};
 use super::stdin::Waiting;
@@ -13,9 +11,7 @@ use super::writer::Target;
 use multigrain_types::deadlock::Report;
 use multigrain_types::exit_codes::LAUNCHER_FAILED;
 use rustix::event::epoll::{self, EventFlags};
-use rustix::process::{
-    Pid, Signal, WaitId, WaitIdOptions, getpid, kill_process, kill_process_group, waitid,
-};
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use std::io;
 use std::time::Duration;
 
@@ -58,51 +54,6 @@ impl Job<'_> {
             Source::Agent(host) => self.on_agent(host, buffer),
             Source::Complaint(host) => self.on_complaint(host, buffer),
         }
-    }
-
-    fn on_signal(&mut self, signal: Signal) {
-        let now = self.now();
-        if signal == Signal::CHILD {
-            self.keep_warden();
-            self.reap_later();
-        } else if signal == Signal::TSTP {
-            self.stop();
-        } else {
-            let all_ended = self.facts.nodes.iter().all(|node| node.end.is_some());
-            let again = signal == Signal::INT && self.user.interrupts_again(now);
-            if again {
-                self.facts.ended_by.get_or_insert(EndedBy::Signal(signal.as_raw()));
-            }
-            if again || (all_ended && signal != Signal::USR1 && signal != Signal::USR2) {
-                self.user.hurry();
-            }
-            if signal == Signal::TERM {
-                let patience = kill_after(Terminated::ByUser, self.settings.kill_after);
-                self.user.terminates(now + patience);
-            }
-            self.facts.forwarded = Some(signal.as_raw());
-            self.signal_nodes(if again { Signal::KILL } else { signal });
-            if signal != Signal::USR1 && signal != Signal::USR2 {
-                // A node that is stopped takes no signal.
-                self.signal_nodes(Signal::CONT);
-            }
-        }
-    }
-
-    /// Sends a signal to the process groups of all nodes.
-    pub(super) fn signal_nodes(&mut self, signal: Signal) {
-        for (pid, _) in self.nodes.iter().filter_map(|live| live.process.as_ref()) {
-            let _ = kill_process_group(*pid, signal);
-        }
-        self.agents.tell_all(&ToAgents::Signal(signal.as_raw()));
-    }
-
-    /// Ctrl-Z stops the nodes with the launcher, and `fg` wakes them with it.
-    fn stop(&mut self) {
-        self.signal_nodes(Signal::STOP);
-        self.agents.flush();
-        let _ = kill_process(getpid(), Signal::STOP);
-        self.signal_nodes(Signal::CONT);
     }
 
     fn on_writer(&mut self) {
@@ -280,7 +231,7 @@ impl Job<'_> {
         self.facts.nodes[rank].end.get_or_insert(End { at, order, status });
     }
 
-    fn keep_warden(&mut self) {
+    pub(super) fn keep_warden(&mut self) {
         let here = self.nodes.iter().filter_map(|live| live.process.as_ref());
         let nodes: Vec<Pid> = here.map(|(pid, _)| *pid).collect();
         if let Err(error) = self.settings.warden.keep(&nodes) {

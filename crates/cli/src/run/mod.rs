@@ -39,6 +39,7 @@ mod leftovers;
 mod listen;
 mod memory_kills;
 mod needed_calls;
+mod node_signals;
 mod options;
 mod output;
 mod phase;

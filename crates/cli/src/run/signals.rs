@@ -1,4 +1,4 @@
-//! Signals as a file descriptor: blocked in the launcher, read one by one by the event loop ([`super::events`] says what each does,
+//! Signals as a file descriptor: blocked in the launcher, read one by one by the event loop ([`super::node_signals`] says what each does,
 //! [`super::escalation`] how long after SIGTERM comes SIGKILL).
 #![expect(unsafe_code, reason = "signalfd and the signal mask have no safe interface here")]
 

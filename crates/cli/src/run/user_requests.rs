@@ -1,5 +1,5 @@
 //! What the user of a running job has asked for by signals: to end it, gently or at once. What each signal does is in
-//! [`super::events`], how long nodes may take to end in [`super::escalation`].
+//! [`super::node_signals`], how long nodes may take to end in [`super::escalation`].
 
 use super::signals::Signals;
 use rustix::process::Signal;

@@ -2,14 +2,14 @@
 //!
 //! Role: an instruction that trapped, a call that is about to access memory, and a prefetch all come here; they
 //! differ in what they keep when they resume ([`For`]): an instruction that lost the minipage before holds it until it
-//! is complete ([`super::access`]), an instruction or a call has a time window where nodes compete
+//! is complete ([`super::held_instructions`]), an instruction or a call has a time window where nodes compete
 //! ([`crate::time_windows`]), a prefetch has neither.
 
 use multigrain_protocol::{Input, Kind};
 use multigrain_types::{MinipageId, ThreadId};
 
 use super::steps::Batch;
-use super::{Driver, Wait, access};
+use super::{Driver, Wait, held_instructions};
 use crate::minipage_run::Run;
 use crate::receiver::slots::Slot;
 
@@ -106,7 +106,7 @@ impl Driver {
         }
         self.step_sure(Input::Resumed { thread, minipage });
         let Some((turns, urgent)) = slot.take_told_to_hold() else { return };
-        let step = || urgent && access::hold(minipage);
+        let step = || urgent && held_instructions::hold(minipage);
         let window = |since_ns, kind, stepped| {
             let since = (since_ns, self.tables().manages(minipage), kind);
             self.engine.windows().begin((thread, minipage), since, (turns, urgent), stepped)

@@ -12,10 +12,10 @@
 //! ([`thread_registration`]) enter here; nothing below knows where they came from. What a request means is known to the
 //! services above, which the driver only knows as [`Services`].
 
-pub(crate) mod access;
 mod answers;
 mod back_pressure;
 pub(crate) mod fetch;
+pub(crate) mod held_instructions;
 mod page_locks;
 pub(crate) mod remote_atomics;
 mod requests;

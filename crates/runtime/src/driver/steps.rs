@@ -1,6 +1,6 @@
 //! Steps of this node's own, by whether their thread waits behind them: that says when what they deferred leaves.
 //!
-//! The rule is in the head of `multigrain_protocol::deferral`; this is its part for threads of this node. The other
+//! The rule is in the head of `multigrain_protocol::send_timing`; this is its part for threads of this node. The other
 //! occasions on which deferred frames go are in the second table there.
 
 use multigrain_protocol::Input;

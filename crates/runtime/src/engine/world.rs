@@ -9,8 +9,8 @@ mod zeros;
 
 use std::sync::Arc;
 
-use multigrain_protocol::deferral::{SendContext, SendTiming, send_timing};
 use multigrain_protocol::release::WriteNotices;
+use multigrain_protocol::send_timing::{SendContext, SendTiming, send_timing};
 use multigrain_protocol::sync::{Operand, SyncInput};
 use multigrain_protocol::{Attach, Homes, Message, ReleaseWorld, SyncMessage, Turns, World};
 use multigrain_transport::{Header, Payload};

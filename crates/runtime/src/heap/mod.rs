@@ -17,10 +17,10 @@
 //! directory, for any node and any shape, and its bytes to the system (ADR 26).
 
 mod inventory;
+mod named_segments;
 mod policy;
 mod resize;
 mod returned_areas;
-mod segment;
 mod shortage;
 mod slab;
 mod thread_cache;

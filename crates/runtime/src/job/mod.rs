@@ -8,7 +8,7 @@ mod calls;
 mod departure;
 mod helpers;
 mod main_exit;
-mod segments;
+mod named_segments;
 mod services;
 
 use core::sync::atomic::Ordering;
@@ -31,11 +31,11 @@ use crate::engine::Engine;
 use crate::error::Error;
 use crate::heap::Heap;
 use crate::launcher::Launcher;
+use crate::named_segments::NamedSegments;
 use crate::platform::Platform;
 use crate::prefetch::Prefetcher;
 use crate::program::Program;
 use crate::receiver::slots::{self, Slot};
-use crate::segments::Segments;
 use crate::shim::AtomicU64;
 use crate::state_tables::SharedTables;
 use crate::stats::Stats;
@@ -157,7 +157,7 @@ impl Runtime {
             directory: Directory::default(),
             names: Names::default(),
             heap: Heap::new(engine.platform().memory().policy(SegmentId::FIRST)),
-            segments: Segments::default(),
+            segments: NamedSegments::default(),
             threads: Threads::new(Program::of_this_process(), config.launch.programs.clone()),
             departure: departure::Departure::default(),
         });

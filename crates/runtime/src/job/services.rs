@@ -8,7 +8,7 @@ use crate::directory::names::Names;
 use crate::driver::{Driver, Services};
 use crate::frames::{Asker, Request};
 use crate::heap::Heap;
-use crate::segments::Segments;
+use crate::named_segments::NamedSegments;
 use crate::threads::{ThreadHandle, Threads};
 
 /// The services of a node that are asked by others.
@@ -17,7 +17,7 @@ pub(super) struct NodeServices {
     pub(super) directory: Directory,
     pub(super) names: Names,
     pub(super) heap: Heap,
-    pub(super) segments: Segments,
+    pub(super) segments: NamedSegments,
     pub(super) threads: Threads,
     pub(super) departure: Departure,
 }

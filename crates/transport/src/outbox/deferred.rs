@@ -1,5 +1,5 @@
 //! Deferred frames without payload: encoded headers in a row, ready to go in front of the next frame.
-//! Which messages are deferred is not decided here: `protocol/src/deferral.rs`.
+//! Which messages are deferred is not decided here: `protocol/src/send_timing.rs`.
 
 use crate::frame_header::Header;
 

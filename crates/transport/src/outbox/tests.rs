@@ -1,14 +1,20 @@
-//! Every cell of the table at the head of the outbox, against a link that takes what it is told to.
+//! Every cell of the table at the head of the send rules, against a link that takes what it is told to.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
+#![expect(unsafe_code, reason = "payloads are sent from raw memory")]
 
+use super::batch::*;
 use super::*;
-use crate::frame_header::BATCH;
+use crate::counters::Tally;
+use crate::frame_header::{BATCH, Header};
 use crate::handshake::Refusal;
-use crate::link::Close;
+use crate::link::{Close, Link};
+use crate::reply_bound::ReplyBound;
+use crate::span::{self, Span};
 use crate::tap::FrameTap;
 use core::task::Poll;
 use multigrain_types::NodeId;
 use rustix::fd::BorrowedFd;
+use rustix::io::Errno;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use multigrain_protocol::access::Asking;
+use multigrain_protocol::held_accesses::Asking;
 use multigrain_protocol::sync::{SyncInput, Withdrawable};
 use multigrain_protocol::{Input, Kind, Message, ReadWriteMessage, SyncMessage};
 use multigrain_types::{Access, NodeId, ThreadId};

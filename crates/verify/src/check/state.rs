@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use multigrain_protocol::access::Accesses;
+use multigrain_protocol::held_accesses::Accesses;
 use multigrain_protocol::{Message, Node, OwnedTables, Tables};
 use multigrain_types::{Access, NodeId};
 

@@ -2,14 +2,14 @@
 //! tables of its own, FIFO links. It asserts what a real memory and a real link rely on, and has no
 //! release consistent minipages.
 //!
-//! When a message goes is asked of `protocol::deferral`. Of the outbox (the table in the head of
-//! `transport/src/outbox/mod.rs`) a link has only that a deferred frame goes before the next one to the same node: it is
+//! When a message goes is asked of `protocol::send_timing`. Of the outbox (the table in the head of
+//! `transport/src/outbox/send_rules.rs`) a link has only that a deferred frame goes before the next one to the same node: it is
 //! a mark on frames that are in order already. Batches and queues keep the order, which is all that a state has of a
 //! link; and that deferred frames go at any time, so also when there are eight of them, is among the steps of the model.
 
 use std::sync::Arc;
 
-use multigrain_protocol::deferral::{SendContext, SendTiming, send_timing};
+use multigrain_protocol::send_timing::{SendContext, SendTiming, send_timing};
 use multigrain_protocol::sync::Operand;
 use multigrain_protocol::{Attach, Message, Turns, World};
 use multigrain_types::{Access, MinipageId, NodeId, ThreadId};

@@ -5,7 +5,7 @@
 //! does not know. Every cost here is the same for all nodes, so differences between shares are due to the protocol
 //! (ADR 17).
 
-use multigrain_protocol::access::{Accesses, Asking};
+use multigrain_protocol::held_accesses::{Accesses, Asking};
 use multigrain_protocol::{Input, Kind};
 use multigrain_types::{Access, MinipageId, NodeId, ThreadId};
 

@@ -1,6 +1,6 @@
 //! What a thread does when its turn comes: accesses, traps, and calls of the runtime.
 
-use multigrain_protocol::access::Asking;
+use multigrain_protocol::held_accesses::Asking;
 use multigrain_protocol::sync::SyncInput;
 use multigrain_protocol::{Input, Kind, Words};
 use multigrain_types::{Access, MinipageId, NodeId, ThreadId};

@@ -1,6 +1,6 @@
 //! The threads of a run: where each is in its program, and which one receives while it waits.
 
-use multigrain_protocol::access::Accesses;
+use multigrain_protocol::held_accesses::Accesses;
 use multigrain_types::NodeId;
 
 use super::cluster::Content;

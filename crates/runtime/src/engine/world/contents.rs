@@ -2,7 +2,7 @@
 
 #![expect(unsafe_code, reason = "page bytes are sent straight from the privileged view")]
 
-use multigrain_protocol::deferral::MAX_BATCHED_BACKLOG;
+use multigrain_protocol::send_timing::MAX_BATCHED_BACKLOG;
 use multigrain_transport::{Header, Payload};
 use multigrain_types::{MinipageId, NodeId};
 

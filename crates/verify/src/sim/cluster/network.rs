@@ -1,6 +1,6 @@
 //! The network: frames under way, and deferred ones that wait for the next frame to the same node.
 //!
-//! Of the table in the head of `transport/src/outbox/mod.rs` this has the columns "nothing is here" and "deferred frames",
+//! Of the table in the head of `transport/src/outbox/send_rules.rs` this has the columns "nothing is here" and "deferred frames",
 //! with the outbox's own bound ([`MAX_DEFERRED`]). The others are left out, and the code is not shared: a link is never
 //! full here, so there is no queue, and frames are timed and counted one by one, so a batch, which keeps their order,
 //! would not be seen. What the outbox decides by is bytes and what the link has taken; of both there is nothing here.

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use multigrain_protocol::deferral::{SendContext, SendTiming, send_timing};
+use multigrain_protocol::send_timing::{SendContext, SendTiming, send_timing};
 use multigrain_protocol::sync::Operand;
 use multigrain_protocol::time_window::Estimator;
 use multigrain_protocol::{Attach, Message, PageMessage, Turns, World};

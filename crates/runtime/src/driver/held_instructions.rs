@@ -9,7 +9,7 @@
 use core::cell::Cell;
 use core::ffi::{c_int, c_void};
 
-use multigrain_protocol::access::{Accesses, Asking};
+use multigrain_protocol::held_accesses::{Accesses, Asking};
 use multigrain_protocol::{Input, Kind};
 use multigrain_types::{MinipageId, ThreadId};
 

@@ -8,7 +8,7 @@ use multigrain_protocol::Kind;
 use multigrain_types::{Access, AreaId, NodeId};
 use serde::{Deserialize, Serialize};
 
-use super::{SegmentOptions, Segments, area_id, encode, segment_at};
+use super::{NamedSegments, SegmentOptions, area_id, encode, segment_at};
 use crate::driver::Driver;
 use crate::error::Error;
 use crate::frames::{Asker, Request};
@@ -69,7 +69,7 @@ pub(super) fn tell(
     (1..driver.nodes()).try_for_each(|node| set(node, stamp).map(drop))
 }
 
-impl Segments {
+impl NamedSegments {
     /// Sets the window of the pages that so many bytes from an address lie in, or with 0 bytes at the start of a segment
     /// of all its pages.
     ///

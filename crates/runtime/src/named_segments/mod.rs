@@ -138,7 +138,7 @@ pub struct SegmentUses {
 
 /// The segments of a node; the registry on node 0.
 #[derive(Debug, Default)]
-pub(crate) struct Segments {
+pub(crate) struct NamedSegments {
     registry: Mutex<Registry>,
     /// Attaches of this node's program.
     attached: Mutex<BTreeMap<AreaId, Vec<Access>>>,
@@ -156,7 +156,7 @@ struct Made<'a> {
 }
 
 /// The program's side.
-impl Segments {
+impl NamedSegments {
     /// Makes a segment of `bytes` under a name, zeroed; nobody is attached.
     ///
     /// # Errors
@@ -330,7 +330,7 @@ impl Segments {
 }
 
 /// Node 0's side.
-impl Segments {
+impl NamedSegments {
     pub(crate) fn serve_name(&self, driver: &Driver, asker: Asker, name: &[u8]) -> bool {
         if check(name).is_err() {
             return false;

@@ -9,7 +9,7 @@ use multigrain_types::Access;
 use super::Runtime;
 use crate::error::Error;
 use crate::heap::Heap;
-use crate::segments::{SegmentOptions, SegmentStat, Segments};
+use crate::named_segments::{NamedSegments, SegmentOptions, SegmentStat};
 
 impl Runtime {
     /// Makes a segment of `bytes` under a name, zeroed, with the rights of a file of that mode; nobody is attached to
@@ -25,7 +25,7 @@ impl Runtime {
         options: SegmentOptions,
     ) -> Result<(), Error> {
         let driver = self.member()?;
-        Segments::create(driver, &self.services.heap, name, (bytes, mode), options)
+        NamedSegments::create(driver, &self.services.heap, name, (bytes, mode), options)
     }
 
     /// Attaches this node to the segment of a name, to read it or to write it too; its address, which is the same on
