@@ -28,7 +28,7 @@ use crate::table::ZeroTable;
 #[derive(Debug)]
 pub(crate) struct Segment {
     privileged: PrivilegedView,
-    place: Place,
+    place: AreaAddresses,
     areas: Mutex<Vec<Area>>,
     policy: SegmentPolicy,
     object: Object,
@@ -36,7 +36,7 @@ pub(crate) struct Segment {
 
 /// Where the areas of a segment lie.
 #[derive(Debug)]
-enum Place {
+enum AreaAddresses {
     /// Among the views, each where it says.
     Views,
     /// Where the program has the object's bytes.
@@ -56,10 +56,10 @@ impl Segment {
     ) -> Result<Self, MemoryError> {
         let privileged = PrivilegedView::map(&object, privileged)?;
         let place = match object.adopted() {
-            None => Place::Views,
+            None => AreaAddresses::Views,
             Some(addresses) => {
                 let pages = ZeroTable::new(addresses.len() / PAGE_BYTES)?;
-                Place::Adopted { addresses, pages }
+                AreaAddresses::Adopted { addresses, pages }
             }
         };
         Ok(Self { privileged, place, areas: Mutex::default(), policy, object })
@@ -78,14 +78,14 @@ impl Segment {
     /// The addresses of an adopted object.
     pub(crate) fn adopted(&self) -> Option<&Range<usize>> {
         match &self.place {
-            Place::Views => None,
-            Place::Adopted { addresses, .. } => Some(addresses),
+            AreaAddresses::Views => None,
+            AreaAddresses::Adopted { addresses, .. } => Some(addresses),
         }
     }
 
     /// The area at an address of an adopted object.
     pub(crate) fn area_at(&self, address: usize) -> Option<AreaId> {
-        let Place::Adopted { addresses, pages } = &self.place else { return None };
+        let AreaAddresses::Adopted { addresses, pages } = &self.place else { return None };
         let page = address.checked_sub(addresses.start)? / PAGE_BYTES;
         pages.get(page)?.load(Ordering::Acquire).checked_sub(1).map(AreaId)
     }
@@ -98,15 +98,15 @@ impl Segment {
         fresh: bool,
     ) -> Result<*mut u8, MemoryError> {
         match &self.place {
-            Place::Views => area.validate()?,
-            Place::Adopted { addresses, .. } => area.validate_in_place(addresses)?,
+            AreaAddresses::Views => area.validate()?,
+            AreaAddresses::Adopted { addresses, .. } => area.validate_in_place(addresses)?,
         }
         if area.file_offset + area.bytes > self.object.bytes() {
             return Err(area.bad("it lies in the memory object"));
         }
         let mut areas = self.areas.lock().unwrap_or_else(PoisonError::into_inner);
         let span = area.span_bytes();
-        if let Place::Adopted { .. } = &self.place
+        if let AreaAddresses::Adopted { .. } = &self.place
             && areas.iter().any(|other| other.overlaps(area))
         {
             return Err(MemoryError::AddressTaken { address: area.base, end: area.base + span });
@@ -117,7 +117,7 @@ impl Segment {
             self.unmap_views(area, span)?;
             return Err(error);
         }
-        if let Place::Adopted { addresses, pages } = &self.place {
+        if let AreaAddresses::Adopted { addresses, pages } = &self.place {
             let first = (area.base - addresses.start) / PAGE_BYTES;
             for page in first..first + span / PAGE_BYTES {
                 pages.get(page).inspect(|page| page.store(area.id.0 + 1, Ordering::Release));
@@ -156,7 +156,7 @@ impl Segment {
     pub(crate) fn unmap(&self, area: &Area) -> Result<(), MemoryError> {
         let mut areas = self.areas.lock().unwrap_or_else(PoisonError::into_inner);
         self.unmap_views(area, area.span_bytes())?;
-        if let Place::Adopted { addresses, pages } = &self.place {
+        if let AreaAddresses::Adopted { addresses, pages } = &self.place {
             let first = (area.base - addresses.start) / PAGE_BYTES;
             for page in first..first + area.span_bytes() / PAGE_BYTES {
                 pages.get(page).inspect(|page| page.store(0, Ordering::Release));
@@ -174,8 +174,8 @@ impl Segment {
             return Err(MemoryError::AddressLimit { id: area.id, views: area.views(), limit });
         }
         let (first, over) = match &self.place {
-            Place::Views => (ProtFlags::empty(), Over::Nothing),
-            Place::Adopted { .. } => (protection, Over::Itself),
+            AreaAddresses::Views => (ProtFlags::empty(), Over::Nothing),
+            AreaAddresses::Adopted { .. } => (protection, Over::Itself),
         };
         for view in 0..usize::from(area.views()) {
             let address = area.base + view * bytes;
@@ -194,7 +194,7 @@ impl Segment {
             }
             return Err(error);
         }
-        let Place::Views = &self.place else { return Ok(()) };
+        let AreaAddresses::Views = &self.place else { return Ok(()) };
         let (address, bytes) = (area.base, area.span_bytes());
         open(address, bytes, protection).or_else(|errno| {
             self.unmap_views(area, bytes)?;
@@ -204,7 +204,7 @@ impl Segment {
 
     /// Takes the first bytes of an area's views back. The program keeps what it had before, open.
     fn unmap_views(&self, area: &Area, bytes: usize) -> Result<(), MemoryError> {
-        let Place::Adopted { .. } = &self.place else { return unmap(area.base, bytes) };
+        let AreaAddresses::Adopted { .. } = &self.place else { return unmap(area.base, bytes) };
         let (address, open) = (area.base, ProtFlags::READ | ProtFlags::WRITE);
         let opened = self.object.map(address, bytes, area.file_offset, open, Over::Itself);
         opened.map_err(|errno| MemoryError::System { call: "mmap", address, bytes, errno })

@@ -5,7 +5,7 @@ use multigrain_types::Consistency;
 
 /// The engines of a minipage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Engine {
+pub enum EngineKind {
     /// [`crate::coherence`]: single writer / multiple readers.
     Sequential,
     /// [`crate::mgs`]: eager release consistency.
@@ -25,16 +25,16 @@ pub enum Homes {
     Dynamic,
 }
 
-const fn row(consistency: Consistency) -> (Engine, Homes) {
+const fn row(consistency: Consistency) -> (EngineKind, Homes) {
     match consistency {
-        Consistency::Sequential => (Engine::Sequential, Homes::Fixed),
-        Consistency::EagerRelease => (Engine::Eager, Homes::Fixed),
-        Consistency::LazyRelease => (Engine::Lazy, Homes::Migratory),
-        Consistency::Auto => (Engine::Lazy, Homes::Dynamic),
+        Consistency::Sequential => (EngineKind::Sequential, Homes::Fixed),
+        Consistency::EagerRelease => (EngineKind::Eager, Homes::Fixed),
+        Consistency::LazyRelease => (EngineKind::Lazy, Homes::Migratory),
+        Consistency::Auto => (EngineKind::Lazy, Homes::Dynamic),
     }
 }
 
-impl Engine {
+impl EngineKind {
     /// The engine of a consistency.
     #[must_use]
     pub const fn of(consistency: Consistency) -> Self {

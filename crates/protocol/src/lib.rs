@@ -42,7 +42,7 @@ pub mod time_window;
 mod vector_time;
 mod world;
 
-pub use consistency::{Engine, Homes};
+pub use consistency::{EngineKind, Homes};
 pub use context::{EngineContext, Illegal};
 pub use effect::{Effect, Effects};
 pub use encoding::{WireError, Words};

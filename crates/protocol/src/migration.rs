@@ -15,7 +15,7 @@
 //! 3. *Tell*: the plan travels with the write notices of the releases. Who tells has switched before: what it sends may
 //!    be answered, and the answer received by another of its threads, before its step is done.
 //! 4. *Switch* (at every node, before its release wakes anybody): the homes migrate, then messages that arrived
-//!    early, from nodes that have switched already, are served ([`AheadQueue`]).
+//!    early, from nodes that have switched already, are served ([`EarlyMessages`]).
 //!
 //! `node::migrate` runs steps 2 to 4; all it decides is decided here.
 //!
@@ -27,7 +27,7 @@ mod early_messages;
 mod plan;
 mod quiescence;
 
-pub use early_messages::{Ahead, AheadQueue};
+pub use early_messages::{EarlyMessage, EarlyMessages};
 pub(crate) use plan::sole_writers;
 pub use plan::{DYNAMIC_AFTER, MigrationPlan, Migrations, migrates};
 pub use quiescence::Quiescence;

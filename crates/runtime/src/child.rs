@@ -91,7 +91,7 @@ extern "C" fn in_child() {
 
 /// A child touched shared memory: ends it with one line. Allocates nothing and takes no lock.
 pub(crate) fn end(address: usize) -> ! {
-    let mut line = Line { text: [0; 240], length: 0 };
+    let mut line = FixedText { text: [0; 240], length: 0 };
     let rank = PARENT.get().map_or(NodeId(0), |parent| parent.rank);
     let _ = writeln!(
         line,
@@ -103,12 +103,12 @@ pub(crate) fn end(address: usize) -> ! {
 }
 
 /// Text of a fixed length; the rest is cut off.
-struct Line {
+struct FixedText {
     text: [u8; 240],
     length: usize,
 }
 
-impl fmt::Write for Line {
+impl fmt::Write for FixedText {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         for (place, &byte) in self.text[self.length..].iter_mut().zip(text.as_bytes()) {
             *place = byte;

@@ -92,7 +92,7 @@ const COUNTS: usize = Count::ConditionSignals as usize + 1;
 pub(crate) struct Counters {
     each: [AtomicU64; COUNTS],
     /// What is added to the shared bytes, and may be less than nothing, by threads that do not meet here.
-    shared: [Line; LINES],
+    shared: [CacheLine; LINES],
 }
 
 /// Places where threads count by themselves.
@@ -100,7 +100,7 @@ const LINES: usize = 16;
 
 #[derive(Debug, Default)]
 #[repr(align(128))]
-struct Line(AtomicU64);
+struct CacheLine(AtomicU64);
 
 impl Counters {
     pub(crate) fn add(&self, count: Count, more: u64) {
@@ -122,7 +122,7 @@ impl Counters {
 
     pub(crate) fn read(&self, count: Count) -> u64 {
         let here = self.each[count as usize].load(Ordering::Relaxed);
-        let lines: &[Line] = if count == Count::SharedBytes { &self.shared } else { &[] };
+        let lines: &[CacheLine] = if count == Count::SharedBytes { &self.shared } else { &[] };
         let there = lines.iter().map(|line| line.0.load(Ordering::Relaxed));
         there.fold(here, u64::wrapping_add)
     }

@@ -9,7 +9,7 @@ use multigrain_types::deadlock::BlockingCall;
 use multigrain_types::{NodeId, ThreadId};
 
 use crate::deadlines::{Deadline, Deadlines};
-use crate::driver::{Driver, Wait};
+use crate::driver::{Driver, WaitReason};
 use crate::error::{Error, Unavailable};
 use crate::receiver::critical_section;
 use crate::receiver::slots::Slot;
@@ -401,13 +401,13 @@ impl Synchronization {
     ) -> Result<bool, Error> {
         let wait = match patience {
             Patience::Endless => wait_for(&input),
-            Patience::Until(_) => Wait::Until(match from {
+            Patience::Until(_) => WaitReason::Until(match from {
                 Withdrawable::Lock(id) => BlockingCall::Lock(id),
                 Withdrawable::Semaphore(id) => BlockingCall::Semaphore(id),
                 // Its lock it takes again without a deadline.
                 Withdrawable::Condition(id) => BlockingCall::Condition(id),
             }),
-            Patience::None => Wait::Other,
+            Patience::None => WaitReason::Other,
         };
         driver.ask(slot, input)?;
         let waits = !slot.is_woken();
@@ -478,8 +478,8 @@ fn synchronize(driver: &Driver, slot: &Slot, input: SyncInput) -> Result<(), Err
 }
 
 /// What a thread waits for that asks so, and has patience.
-fn wait_for(input: &SyncInput) -> Wait {
-    Wait::At(match *input {
+fn wait_for(input: &SyncInput) -> WaitReason {
+    WaitReason::At(match *input {
         SyncInput::Lock { id, .. } => BlockingCall::Lock(id),
         SyncInput::ReadWriteLock { id, tries: false, .. } => BlockingCall::ReadWriteLock(id),
         SyncInput::Barrier { id, .. } if id & !WHOLE == LEAVING_BARRIER => BlockingCall::Finalize,
@@ -501,7 +501,7 @@ fn wait_for(input: &SyncInput) -> Wait {
         | SyncInput::ConditionSignal { .. }
         | SyncInput::ReadWriteLock { .. }
         | SyncInput::ReadWriteUnlock { .. }
-        | SyncInput::Withdraw { .. } => return Wait::Other,
+        | SyncInput::Withdraw { .. } => return WaitReason::Other,
     })
 }
 

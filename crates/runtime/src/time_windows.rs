@@ -39,7 +39,7 @@ const WITHOUT_TIMER: Duration = Duration::from_millis(1);
 
 /// A thread keeps a minipage.
 #[derive(Clone, Copy, Debug)]
-struct Window {
+struct OpenWindow {
     thread: ThreadId,
     minipage: MinipageId,
     /// When and after how much of its node's processor time it began.
@@ -67,7 +67,7 @@ impl Moment {
     }
 }
 
-impl Window {
+impl OpenWindow {
     /// Whether it is over; if not, when to look again: when it is if its threads go on as they did.
     fn is_over(&mut self, now: Moment) -> bool {
         if now.processor_ns >= self.ends.processor_ns || now.ns >= self.ends.ns {
@@ -92,8 +92,8 @@ pub(crate) struct EndedWindow {
     pub(crate) urgent: bool,
 }
 
-impl From<Window> for EndedWindow {
-    fn from(Window { thread, minipage, urgent, .. }: Window) -> Self {
+impl From<OpenWindow> for EndedWindow {
+    fn from(OpenWindow { thread, minipage, urgent, .. }: OpenWindow) -> Self {
         Self { thread, minipage, urgent }
     }
 }
@@ -113,7 +113,7 @@ const LOCK_WINDOW_NS: u64 = 200_000;
 #[derive(Debug, Default)]
 struct OpenWindows {
     turns: Estimator,
-    open: Vec<Window>,
+    open: Vec<OpenWindow>,
     asked: RequestedWindows,
     /// Locks, and when their windows are over. A window may have ended before; then the lock's next one, if
     /// there is one, ends with it.
@@ -136,7 +136,7 @@ impl OpenWindows {
     }
 
     /// Ends windows: those whose pins go now. The others go when their instructions are through.
-    fn end(&mut self, mut over: impl FnMut(&mut Window) -> bool) -> Vec<EndedWindow> {
+    fn end(&mut self, mut over: impl FnMut(&mut OpenWindow) -> bool) -> Vec<EndedWindow> {
         let ended = self.open.extract_if(.., |window| over(window));
         ended.filter(|window| !window.stepped).map(EndedWindow::from).collect()
     }
@@ -242,7 +242,15 @@ impl Windows {
         {
             return false;
         }
-        open_windows.open.push(Window { thread, minipage, began, ends, look_ns, stepped, urgent });
+        open_windows.open.push(OpenWindow {
+            thread,
+            minipage,
+            began,
+            ends,
+            look_ns,
+            stepped,
+            urgent,
+        });
         self.any.store(true, Ordering::Relaxed);
         true
     }
@@ -433,10 +441,10 @@ mod tests {
     const THREAD: ThreadId = ThreadId(1);
     const PAGE: MinipageId = MinipageId(7);
 
-    fn window(stepped: bool, look_ns: u64) -> Window {
+    fn window(stepped: bool, look_ns: u64) -> OpenWindow {
         let ends = Moment { ns: look_ns, processor_ns: u64::MAX };
         let began = Moment::default();
-        Window { thread: THREAD, minipage: PAGE, began, ends, look_ns, stepped, urgent: true }
+        OpenWindow { thread: THREAD, minipage: PAGE, began, ends, look_ns, stepped, urgent: true }
     }
 
     #[test]
@@ -448,7 +456,7 @@ mod tests {
     }
 
     /// Pins that go in this order of events: the step is through, a window ends.
-    fn pins(windows: &[Window], events: &str) -> usize {
+    fn pins(windows: &[OpenWindow], events: &str) -> usize {
         let mut open_windows = OpenWindows { open: windows.to_vec(), ..OpenWindows::default() };
         let pins = |event| match event {
             't' => usize::from(open_windows.is_through(THREAD, PAGE)),

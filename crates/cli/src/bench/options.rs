@@ -40,7 +40,7 @@ impl TransportChoice {
 /// How a thread waits; the names are those of `run --wait`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Wait {
+pub(super) enum WaitMode {
     /// Busy.
     Spin,
     /// Asleep in the kernel.
@@ -58,7 +58,7 @@ impl fmt::Display for Transport {
     }
 }
 
-impl fmt::Display for Wait {
+impl fmt::Display for WaitMode {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
             Self::Spin => "spin",

@@ -74,7 +74,7 @@ pub(super) struct NodeArgs {
 
     /// How a thread waits for a reply [default: adaptive].
     #[arg(long, value_enum)]
-    pub(super) wait: Option<Wait>,
+    pub(super) wait: Option<WaitMode>,
 
     /// Where directory entries live [default: allocator].
     #[arg(long, value_enum)]
@@ -334,7 +334,7 @@ pub(crate) enum Encrypt {
 
 /// `--wait`; the names are those of MULTIGRAIN_WAIT.
 #[derive(Debug, Clone, Copy, ValueEnum)]
-pub(crate) enum Wait {
+pub(crate) enum WaitMode {
     /// Busy: fastest, one core per waiting thread.
     Spin,
     /// Busy, but gives the core up between looks.

@@ -31,4 +31,4 @@ mod send;
 mod state;
 
 pub use event::{AccessEvent, CopyEvent, FetchEvent, FlushEvent};
-pub use state::{Away, Copy, Home, HomeMoves, Page, Wait};
+pub use state::{Away, Copy, Home, HomeMoves, OpenRequest, Page};

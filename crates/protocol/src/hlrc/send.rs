@@ -2,7 +2,7 @@
 
 use multigrain_types::NodeId;
 
-use super::state::{Away, Page, Wait};
+use super::state::{Away, OpenRequest, Page};
 use crate::context::EngineContext;
 use crate::effect::{Effect, Effects};
 use crate::message::HlrcMessage;
@@ -22,7 +22,7 @@ pub(super) fn fetch(
     away: &mut Away,
     context: &EngineContext,
     epoch: u64,
-    wait: Wait,
+    wait: OpenRequest,
     out: &mut Effects,
 ) {
     if away.unacked > 0 {

@@ -78,14 +78,14 @@ pub enum Page {
     Invalid,
     /// Wanted, and fetched when the home has all diffs of this node. What former homes forward may be
     /// overtaken: the diff is forwarded, the fetch behind it meets a home that came back.
-    FetchQueued(Box<Wait>),
+    FetchQueued(Box<OpenRequest>),
     /// Asked for.
-    Fetching(Box<Wait>),
+    Fetching(Box<OpenRequest>),
     /// A read copy.
     Clean,
     /// A read copy that is opened for writes when the home has all diffs of this node: two of them
     /// on their way may overtake each other.
-    Upgrading(Box<Wait>),
+    Upgrading(Box<OpenRequest>),
     /// Written since the last release; there is a twin.
     Dirty,
     /// As [`Home::OpenedAhead`].
@@ -94,7 +94,7 @@ pub enum Page {
 
 /// An open request.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Wait {
+pub struct OpenRequest {
     pub(super) kind: Kind,
     pub(super) waiters: SmallVec<[ThreadId; 4]>,
     /// A thread goes on when it has come, though it does not fault for it yet.
@@ -105,7 +105,7 @@ pub struct Wait {
     pub(super) moved: Option<NodeId>,
 }
 
-impl Wait {
+impl OpenRequest {
     pub(super) fn of(kind: Kind, waiters: SmallVec<[ThreadId; 4]>) -> Self {
         Self { kind, waiters, awaited: false, stale: false, moved: None }
     }

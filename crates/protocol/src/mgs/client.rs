@@ -24,7 +24,7 @@ enum Page {
     #[default]
     Invalid,
     /// `BUSY`: asked for. These threads wait.
-    Busy(Box<Wait>),
+    Busy(Box<OpenRequest>),
     /// `TLB_READ`, pagestate READ.
     Read,
     /// `TLB_READ`, pagestate WRITE: written here before, the home is up to date since a 1WINV. The
@@ -47,7 +47,7 @@ enum Since {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Wait {
+struct OpenRequest {
     kind: Kind,
     waiters: SmallVec<[ThreadId; 4]>,
 }
@@ -284,7 +284,7 @@ impl Client {
         out: &mut Effects,
     ) {
         let waiters = thread.into_iter().collect();
-        self.page = Page::Busy(Box::new(Wait { kind, waiters }));
+        self.page = Page::Busy(Box::new(OpenRequest { kind, waiters }));
         let message = match kind {
             Kind::Read => MgsMessage::ReadRequest,
             Kind::Write => MgsMessage::WriteRequest,

@@ -12,7 +12,7 @@ use multigrain_types::limits::MAX_THREADS;
 /// What must wait until this node knows of the migrations that its sender knows of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the fields are those of the messages")]
-pub enum Ahead {
+pub enum EarlyMessage {
     Fetch {
         requester: NodeId,
         waits: bool,
@@ -26,13 +26,13 @@ pub enum Ahead {
 
 /// Fetches and diffs that wait for the next migration plan, in the order they came.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
-pub struct AheadQueue {
-    queue: Vec<(MinipageId, Ahead)>,
+pub struct EarlyMessages {
+    queue: Vec<(MinipageId, EarlyMessage)>,
     /// What of that came from which node.
     sent: BTreeMap<(MinipageId, NodeId), Sent>,
 }
 
-/// What came ahead about one minipage from one node, perhaps on its way from others.
+/// What came early about one minipage from one node, perhaps on its way from others.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 struct Sent {
     /// The nodes that ask for the contents; a node asks once until it has them.
@@ -41,22 +41,22 @@ struct Sent {
     diffs: u32,
 }
 
-impl AheadQueue {
+impl EarlyMessages {
     /// Something about a minipage that a node sent; false if no correct one sends so much, whoever wrote
     /// it or asks for it.
     #[must_use]
-    pub fn push(&mut self, minipage: MinipageId, from: NodeId, ahead: Ahead) -> bool {
+    pub fn push(&mut self, minipage: MinipageId, from: NodeId, early: EarlyMessage) -> bool {
         let sent = self.sent.entry((minipage, from)).or_default();
-        let room = match ahead {
-            Ahead::Fetch { requester, .. } => sent.requesters.insert(requester),
-            Ahead::Diff { .. } => {
+        let room = match early {
+            EarlyMessage::Fetch { requester, .. } => sent.requesters.insert(requester),
+            EarlyMessage::Diff { .. } => {
                 sent.diffs += 1;
                 sent.diffs <= MAX_THREADS
             }
         };
         let room = mutant!("early-without-end": true, else room);
         if room {
-            self.queue.push((minipage, ahead));
+            self.queue.push((minipage, early));
         }
         room
     }
@@ -64,7 +64,8 @@ impl AheadQueue {
     /// Diffs of a minipage that wait.
     #[must_use]
     pub fn diffs(&self, minipage: MinipageId) -> usize {
-        let diff = |&&(of, ahead): &&_| of == minipage && matches!(ahead, Ahead::Diff { .. });
+        let diff =
+            |&&(of, early): &&_| of == minipage && matches!(early, EarlyMessage::Diff { .. });
         self.queue.iter().filter(diff).count()
     }
 
@@ -75,7 +76,7 @@ impl AheadQueue {
     }
 
     /// All of it.
-    pub fn take(&mut self) -> Vec<(MinipageId, Ahead)> {
+    pub fn take(&mut self) -> Vec<(MinipageId, EarlyMessage)> {
         self.sent.clear();
         core::mem::take(&mut self.queue)
     }
@@ -90,9 +91,9 @@ mod tests {
 
     #[test]
     fn what_comes_ahead_has_a_bound_for_each_sender_and_minipage() {
-        let mut queue = AheadQueue::default();
-        let fetch = |node| Ahead::Fetch { requester: NodeId(node), waits: true };
-        let diff = Ahead::Diff { writer: NodeId(1), flush: 1 };
+        let mut queue = EarlyMessages::default();
+        let fetch = |node| EarlyMessage::Fetch { requester: NodeId(node), waits: true };
+        let diff = EarlyMessage::Diff { writer: NodeId(1), flush: 1 };
         let [one, two] = [NodeId(1), NodeId(2)];
         assert!((0..MAX_THREADS).all(|_| queue.push(M, one, diff)));
         assert!(!queue.push(M, one, diff), "no node has so many threads");

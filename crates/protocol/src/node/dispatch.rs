@@ -11,7 +11,7 @@ use super::input::Violation;
 use super::refusal::refused;
 use super::state_tables::Cell;
 use crate::coherence::HolderEvent;
-use crate::consistency::Engine;
+use crate::consistency::EngineKind;
 use crate::context::{EngineContext, Illegal};
 use crate::effect::{Effect, Effects};
 use crate::hlrc::CopyEvent;
@@ -21,7 +21,7 @@ use crate::world::World;
 
 /// A node's place in its job.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct NodeContext {
     pub(super) me: NodeId,
     pub(super) nodes: u16,
 }
@@ -43,7 +43,7 @@ pub(super) enum Local {
 /// Runs an event, and the messages of the node to itself that it leads to; true if something this
 /// node waited for was acknowledged.
 pub(super) fn run(
-    place: Place,
+    place: NodeContext,
     minipage: MinipageId,
     cell: &mut impl Cell,
     first: Local,
@@ -79,39 +79,42 @@ fn dispatch(
     world: &mut impl World,
 ) -> Result<(), Violation> {
     let me = context.me;
-    match (local, Engine::of(cell.consistency())) {
-        (Local::Any { sequential, .. } | Local::Sequential(sequential), Engine::Sequential) => {
+    match (local, EngineKind::of(cell.consistency())) {
+        (Local::Any { sequential, .. } | Local::Sequential(sequential), EngineKind::Sequential) => {
             sequential::holder(context, cell, me, &sequential, out)
         }
-        (Local::Any { eager, .. } | Local::Release { eager, .. }, Engine::Eager) => {
+        (Local::Any { eager, .. } | Local::Release { eager, .. }, EngineKind::Eager) => {
             eager::client(context, cell, me, &eager, out)
         }
         (
             Local::Any { lazy, .. } | Local::Release { lazy, .. } | Local::Lazy(lazy),
-            Engine::Lazy,
+            EngineKind::Lazy,
         ) => lazy::event(context, cell, &lazy, out, world),
         // The thread that frees such memory has released before; the next one that writes it has acquired.
-        (Local::Sequential(HolderEvent::Reclaim), Engine::Eager | Engine::Lazy) => {
+        (Local::Sequential(HolderEvent::Reclaim), EngineKind::Eager | EngineKind::Lazy) => {
             out.push(Effect::Reclaimed { minipage: context.minipage });
             Ok(())
         }
         // No ack closes a transaction there, and copies come to nodes that ask.
-        (Local::Sequential(_), Engine::Eager | Engine::Lazy) => Ok(()),
-        (Local::Message(from, Message::Page { body, .. }), Engine::Sequential) => {
+        (Local::Sequential(_), EngineKind::Eager | EngineKind::Lazy) => Ok(()),
+        (Local::Message(from, Message::Page { body, .. }), EngineKind::Sequential) => {
             sequential::message(context, cell, from, body, out)
         }
-        (Local::Message(from, Message::Mgs { body, .. }), Engine::Eager) => {
+        (Local::Message(from, Message::Mgs { body, .. }), EngineKind::Eager) => {
             eager::message(context, cell, from, body, out)
         }
-        (Local::Message(from, Message::Hlrc { body, .. }), Engine::Lazy) => {
+        (Local::Message(from, Message::Hlrc { body, .. }), EngineKind::Lazy) => {
             lazy::message(context, cell, from, body, out, world)
         }
-        (Local::Release { .. } | Local::Lazy(_), Engine::Sequential)
-        | (Local::Lazy(_), Engine::Eager) => {
+        (Local::Release { .. } | Local::Lazy(_), EngineKind::Sequential)
+        | (Local::Lazy(_), EngineKind::Eager) => {
             let state = cell.consistency().to_string();
             Err(refused(me, &"a release", Illegal { role: "release tracker", state }))
         }
-        (Local::Message(from, message), Engine::Sequential | Engine::Eager | Engine::Lazy) => {
+        (
+            Local::Message(from, message),
+            EngineKind::Sequential | EngineKind::Eager | EngineKind::Lazy,
+        ) => {
             let state = format!("under {} consistency", cell.consistency());
             Err(refused(from, &message, Illegal { role: "minipage", state }))
         }

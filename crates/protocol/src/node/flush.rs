@@ -2,10 +2,10 @@
 
 use multigrain_types::MinipageId;
 
-use super::dispatch::{Local, Place, run};
+use super::dispatch::{Local, NodeContext, run};
 use super::input::Violation;
 use super::state_tables::{Cell, SyncCell};
-use crate::consistency::Engine;
+use crate::consistency::EngineKind;
 use crate::hlrc::{CopyEvent, FlushEvent};
 use crate::mgs::ClientEvent;
 use crate::mutant_macro::mutant;
@@ -13,7 +13,7 @@ use crate::world::World;
 
 /// Empties the delayed update queue.
 pub(super) fn flush(
-    place: Place,
+    place: NodeContext,
     guard: &mut impl SyncCell,
     world: &mut impl World,
 ) -> Result<(), Violation> {
@@ -26,7 +26,7 @@ pub(super) fn flush(
     // A tracked home stays open.
     let mut closes = |minipage: &MinipageId| {
         let mut cell = guard.minipage(*minipage);
-        Engine::of(cell.consistency()) == Engine::Lazy
+        EngineKind::of(cell.consistency()) == EngineKind::Lazy
             && !(cell.tracked() && cell.copy().home().is_none())
     };
     let closing: Vec<MinipageId> = minipages.iter().copied().filter(&mut closes).collect();
@@ -50,7 +50,7 @@ pub(super) fn flush(
 
 /// Invalidates the copies that write notices have named since the last acquire.
 pub(super) fn acquire(
-    place: Place,
+    place: NodeContext,
     guard: &mut impl SyncCell,
     world: &mut impl World,
 ) -> Result<(), Violation> {
@@ -69,7 +69,7 @@ pub(super) fn acquire(
 /// [`acquire`], unless all threads wait in a barrier that may have moved homes: what this node is notified of may be of behind
 /// that, and for the homes of then. Its release acquires.
 pub(super) fn acquire_if_any_runs(
-    place: Place,
+    place: NodeContext,
     guard: &mut impl SyncCell,
     world: &mut impl World,
 ) -> Result<(), Violation> {

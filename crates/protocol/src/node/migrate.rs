@@ -2,7 +2,7 @@
 
 use multigrain_types::NodeId;
 
-use super::dispatch::{Local, Place, run};
+use super::dispatch::{Local, NodeContext, run};
 use super::flush::{acquire, flush};
 use super::input::Violation;
 use super::refusal::refused;
@@ -11,13 +11,13 @@ use crate::context::Illegal;
 use crate::effect::Effect;
 use crate::hlrc::{CopyEvent, FlushEvent};
 use crate::message::{HlrcMessage, Message, SyncMessage};
-use crate::migration::{Ahead, migrates};
+use crate::migration::{EarlyMessage, migrates};
 use crate::world::World;
 
 /// Before these messages leave: if they release a quiescent barrier, its manager, or the root of the tree
 /// by which it goes, decides which homes migrate.
 pub(super) fn before_sending(
-    place: Place,
+    place: NodeContext,
     effects: &[Effect],
     guard: &mut impl SyncCell,
     world: &mut impl World,
@@ -50,9 +50,9 @@ pub(super) fn before_sending(
 }
 
 /// Before this message wakes anybody: if another node releases a quiescent barrier by it, homes migrate, and
-/// fetches and diffs that came ahead are served. The node that receives this does nothing else meanwhile.
+/// fetches and diffs that came early are served. The node that receives this does nothing else meanwhile.
 pub(super) fn before_taking(
-    place: Place,
+    place: NodeContext,
     from: NodeId,
     id: u64,
     message: SyncMessage,
@@ -70,14 +70,14 @@ pub(super) fn before_taking(
     }
     switch(place, from, guard, world)?;
     let epoch = guard.tracker().log().epoch();
-    let waiting = guard.tracker().ahead_mut().take();
-    for (minipage, ahead) in waiting {
-        let local = match ahead {
-            Ahead::Fetch { requester, waits } => {
+    let waiting = guard.tracker().early_mut().take();
+    for (minipage, early) in waiting {
+        let local = match early {
+            EarlyMessage::Fetch { requester, waits } => {
                 let body = HlrcMessage::Fetch { requester, epoch, waits };
                 Local::Message(requester, body.about(minipage))
             }
-            Ahead::Diff { writer, flush } => {
+            EarlyMessage::Diff { writer, flush } => {
                 Local::Lazy(CopyEvent::Flush(FlushEvent::Diff { writer, flush }))
             }
         };
@@ -88,7 +88,7 @@ pub(super) fn before_taking(
 
 /// Makes the moves of the plan that this node has from the manager of a quiescent barrier, perhaps itself.
 fn switch(
-    place: Place,
+    place: NodeContext,
     manager: NodeId,
     guard: &mut impl SyncCell,
     world: &mut impl World,

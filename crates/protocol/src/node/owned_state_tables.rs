@@ -7,7 +7,7 @@ use multigrain_types::{Consistency, MinipageId, NodeId};
 
 use super::state_tables::{Cell, SyncCell, Tables};
 use crate::coherence::{Entry, Holder};
-use crate::consistency::{Engine, Homes};
+use crate::consistency::{EngineKind, Homes};
 use crate::hlrc::Copy;
 use crate::mgs::{Client, Server};
 use crate::migration::DYNAMIC_AFTER;
@@ -144,14 +144,14 @@ impl OwnedTables {
 
     /// Borrows a minipage; what was never used here has its first states from now on.
     fn borrow(&mut self, minipage: MinipageId) -> OwnedCell<'_> {
-        match Engine::of(self.placement(minipage).consistency) {
-            Engine::Sequential => {
+        match EngineKind::of(self.placement(minipage).consistency) {
+            EngineKind::Sequential => {
                 self.sequential_states(minipage);
             }
-            Engine::Eager => {
+            EngineKind::Eager => {
                 self.eager_states(minipage);
             }
-            Engine::Lazy => {
+            EngineKind::Lazy => {
                 self.lazy_state(minipage);
             }
         }

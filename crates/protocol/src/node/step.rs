@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use multigrain_types::{MinipageId, NodeId};
 
 use super::apply::released;
-use super::dispatch::{Local, Place, run};
+use super::dispatch::{Local, NodeContext, run};
 use super::flush::{acquire_if_any_runs, flush};
 use super::input::{Input, Violation};
 use super::migrate;
@@ -140,8 +140,8 @@ impl<T: Tables> Node<T> {
         }
     }
 
-    fn place(&self) -> Place {
-        Place { me: self.me, nodes: self.nodes }
+    fn place(&self) -> NodeContext {
+        NodeContext { me: self.me, nodes: self.nodes }
     }
 
     fn asked(
@@ -181,7 +181,7 @@ impl<T: Tables> Node<T> {
         world: &mut impl World,
     ) -> Result<(), Violation> {
         let place = self.place();
-        let Place { me, nodes } = place;
+        let NodeContext { me, nodes } = place;
         let mut guard = self.tables.sync();
         let mut effects = Effects::new();
         let mut own = VecDeque::new();
@@ -202,7 +202,7 @@ impl<T: Tables> Node<T> {
 /// Lets go what no flush holds any more. Messages of the node to itself are taken before the
 /// synchronization states are free again: nothing that is said to it later overtakes them.
 fn deliver(
-    place: Place,
+    place: NodeContext,
     guard: &mut impl SyncCell,
     world: &mut impl World,
 ) -> Result<(), Violation> {
@@ -214,13 +214,13 @@ fn deliver(
 
 /// Applies effects and takes messages of the node to itself, until there are none.
 fn settle(
-    place: Place,
+    place: NodeContext,
     guard: &mut impl SyncCell,
     mut effects: Effects,
     mut own: VecDeque<(NodeId, u64, SyncMessage)>,
     world: &mut impl World,
 ) -> Result<(), Violation> {
-    let Place { me, nodes } = place;
+    let NodeContext { me, nodes } = place;
     loop {
         let mut sent = LocalSync::new();
         sync_effects::apply(place, &mut effects, &mut sent, guard, world)?;

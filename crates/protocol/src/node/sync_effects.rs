@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::apply::released;
-use super::dispatch::Place;
+use super::dispatch::NodeContext;
 use super::flush::{acquire_if_any_runs, flush};
 use super::input::Violation;
 use super::migrate;
@@ -21,7 +21,7 @@ pub(super) type LocalSync = VecDeque<(u64, SyncMessage)>;
 
 /// Applies what synchronization engines want done; messages to the node itself go to `own`.
 pub(super) fn apply(
-    place: Place,
+    place: NodeContext,
     effects: &mut Effects,
     own: &mut LocalSync,
     guard: &mut impl SyncCell,
@@ -72,7 +72,7 @@ pub(super) fn apply(
 
 /// Operands and results of collective operations go ahead of the messages they belong to.
 fn collected(
-    place: Place,
+    place: NodeContext,
     guard: &mut impl SyncCell,
     world: &mut impl World,
 ) -> Result<(), Violation> {
@@ -94,7 +94,7 @@ fn collected(
 
 /// Sends a synchronization message, after what it releases.
 fn post(
-    place: Place,
+    place: NodeContext,
     ready: Ready,
     own: &mut LocalSync,
     guard: &mut impl SyncCell,
@@ -128,7 +128,7 @@ fn post(
 
 /// Lets go what no flush holds any more.
 pub(super) fn deliver(
-    place: Place,
+    place: NodeContext,
     tracker: &mut ReleaseTracker,
     own: &mut LocalSync,
     world: &mut impl World,

@@ -14,7 +14,7 @@ use multigrain_types::{MinipageId, NodeId, ThreadId};
 
 use super::interval_log::IntervalLog;
 use crate::message::{Message, SyncMessage};
-use crate::migration::AheadQueue;
+use crate::migration::EarlyMessages;
 use crate::mutant_macro::mutant;
 
 /// What a node's releases wait for.
@@ -31,7 +31,7 @@ pub struct ReleaseTracker {
     /// What may go now.
     ready: VecDeque<Ready>,
     /// What came from nodes that know of more migrations than this one.
-    ahead: AheadQueue,
+    early: EarlyMessages,
     /// What this node knows of lazily consistent writes.
     log: IntervalLog,
 }
@@ -121,13 +121,13 @@ impl ReleaseTracker {
 
     /// What came from nodes that know of more migrations.
     #[must_use]
-    pub fn ahead(&self) -> &AheadQueue {
-        &self.ahead
+    pub fn early(&self) -> &EarlyMessages {
+        &self.early
     }
 
     /// The same, to change it.
-    pub fn ahead_mut(&mut self) -> &mut AheadQueue {
-        &mut self.ahead
+    pub fn early_mut(&mut self) -> &mut EarlyMessages {
+        &mut self.early
     }
 
     /// A minipage is about to be opened for writes.

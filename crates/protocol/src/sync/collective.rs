@@ -20,7 +20,7 @@ pub(super) struct Collective {
     /// Of threads of this node that are not announced.
     brought: Option<Operand>,
     /// Manager: whose arrival has not come yet.
-    ahead: BTreeMap<NodeId, VecDeque<Operand>>,
+    early: BTreeMap<NodeId, VecDeque<Operand>>,
     /// Manager: of the present episode, and who brought what of it.
     here: Option<Operand>,
     takers: BTreeMap<NodeId, bool>,
@@ -54,7 +54,7 @@ impl Collective {
 
     /// Manager: an operand comes ahead of its arrival.
     pub(super) fn come_ahead(&mut self, from: NodeId, operand: Operand) {
-        self.ahead.entry(from).or_default().push_back(operand);
+        self.early.entry(from).or_default().push_back(operand);
     }
 
     /// Manager: so many threads of a node arrive; bytes of their operand.
@@ -64,9 +64,9 @@ impl Collective {
         from: NodeId,
         arrivals: u32,
     ) -> Result<usize, SyncError> {
-        let ahead = self.ahead.get_mut(&from).and_then(VecDeque::pop_front);
-        self.ahead.retain(|_, operands| !operands.is_empty());
-        let operand = ahead.ok_or_else(|| {
+        let early = self.early.get_mut(&from).and_then(VecDeque::pop_front);
+        self.early.retain(|_, operands| !operands.is_empty());
+        let operand = early.ok_or_else(|| {
             SyncError::Illegal("threads that came to a collective operation with nothing".into())
         })?;
         let (values, bytes) = operand.size();

@@ -64,12 +64,12 @@ pub struct Lock {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Waiter {
     thread: ThreadId,
-    patience: Patience,
+    limit: WaitLimit,
 }
 
 /// How long a thread waits for a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Patience {
+pub(super) enum WaitLimit {
     /// Until it has the lock.
     Endless,
     /// The same, unless it is withdrawn.
@@ -81,7 +81,7 @@ pub(super) enum Patience {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Token {
     Elsewhere,
-    Asked(Line),
+    Asked(Predecessor),
     Free,
     /// Free, and offered to the manager.
     Offered,
@@ -94,7 +94,7 @@ enum Token {
 
 /// What a node in line knows of the one before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Line {
+enum Predecessor {
     /// Nothing. It tells this node that the lock is taken, or the token comes, or some thread waits
     /// for the lock without end.
     Unknown,
@@ -124,7 +124,7 @@ impl SyncState for Lock {
 impl Lock {
     /// Threads of this node that wait for it until they have it, first come first.
     pub(super) fn waiters(&self) -> impl Iterator<Item = ThreadId> + '_ {
-        let endless = self.waiting.iter().filter(|waiter| waiter.patience == Patience::Endless);
+        let endless = self.waiting.iter().filter(|waiter| waiter.limit == WaitLimit::Endless);
         endless.map(|waiter| waiter.thread)
     }
 
@@ -159,10 +159,10 @@ impl Lock {
         &mut self,
         context: &SyncContext,
         thread: ThreadId,
-        patience: Patience,
+        limit: WaitLimit,
         out: &mut Effects,
     ) -> Result<(), SyncError> {
-        let tries = patience == Patience::None;
+        let tries = limit == WaitLimit::None;
         match self.token {
             Token::Free | Token::Offered | Token::Kept => self.give(context, thread, out),
             Token::Owned(_) | Token::Abandoned if tries => refuse(thread, out),
@@ -173,18 +173,18 @@ impl Lock {
                 )));
             }
             Token::Owned(_) | Token::Abandoned => {
-                self.waiting.push_back(Waiter { thread, patience });
+                self.waiting.push_back(Waiter { thread, limit });
             }
             // The token is theirs when it comes.
             Token::Asked(_) if tries && self.is_wanted() => refuse(thread, out),
             Token::Asked(_) => {
-                self.waiting.push_back(Waiter { thread, patience });
+                self.waiting.push_back(Waiter { thread, limit });
                 if tries {
                     self.probe(context, out);
                 }
             }
             Token::Elsewhere => {
-                self.waiting.push_back(Waiter { thread, patience });
+                self.waiting.push_back(Waiter { thread, limit });
                 self.ask(context, out);
             }
         }
@@ -196,7 +196,7 @@ impl Lock {
         let Some(place) = self.waiting.iter().position(|waiter| waiter.thread == thread) else {
             return;
         };
-        self.waiting[place].patience = Patience::None;
+        self.waiting[place].limit = WaitLimit::None;
         if !matches!(self.token, Token::Asked(_)) || self.is_wanted() {
             self.waiting.remove(place);
             refuse(thread, out);
@@ -313,7 +313,7 @@ impl Lock {
                 Ok(())
             }
             LockMessage::Busy if matches!(self.token, Token::Asked(_)) => {
-                self.token = Token::Asked(Line::Behind(from));
+                self.token = Token::Asked(Predecessor::Behind(from));
                 self.refuse_tries(out);
                 self.tell_successor(context, out);
                 Ok(())
@@ -331,7 +331,7 @@ impl Lock {
             // Somebody else is in line: a recall is on its way already.
             LockMessage::Offer if context.is_manager() && self.tail != from => Ok(()),
             LockMessage::Offer if context.is_manager() && self.token == Token::Elsewhere => {
-                (self.tail, self.token) = (context.me, Token::Asked(Line::Behind(from)));
+                (self.tail, self.token) = (context.me, Token::Asked(Predecessor::Behind(from)));
                 let recall = LockMessage::Recall { to: context.me, tell: false };
                 context.send(from, recall.about(context.id), out);
                 Ok(())
@@ -352,20 +352,20 @@ impl Lock {
 
     /// Whether a thread of this node waits that is not content to learn that the lock is taken.
     fn is_wanted(&self) -> bool {
-        self.waiting.iter().any(|waiter| waiter.patience != Patience::None)
+        self.waiting.iter().any(|waiter| waiter.limit != WaitLimit::None)
     }
 
     /// Gets in line.
     fn ask(&mut self, context: &SyncContext, out: &mut Effects) {
-        self.token = Token::Asked(Line::Unknown);
-        let tell = self.waiting.iter().any(|waiter| waiter.patience != Patience::Endless);
+        self.token = Token::Asked(Predecessor::Unknown);
+        let tell = self.waiting.iter().any(|waiter| waiter.limit != WaitLimit::Endless);
         context.send(context.manager, LockMessage::Request { tell }.about(context.id), out);
     }
 
     /// Asks the node before this one whether the lock is taken, unless the answer is on its way.
     fn probe(&mut self, context: &SyncContext, out: &mut Effects) {
-        if let Token::Asked(Line::Behind(before)) = self.token {
-            self.token = Token::Asked(Line::Probed(before));
+        if let Token::Asked(Predecessor::Behind(before)) = self.token {
+            self.token = Token::Asked(Predecessor::Probed(before));
             context.send(before, LockMessage::Probe.about(context.id), out);
         }
     }
@@ -392,8 +392,8 @@ impl Lock {
 
     /// The lock is taken.
     fn refuse_tries(&mut self, out: &mut Effects) {
-        self.waiting.retain(|&Waiter { thread, patience }| {
-            let waits = patience != Patience::None;
+        self.waiting.retain(|&Waiter { thread, limit }| {
+            let waits = limit != WaitLimit::None;
             if !waits {
                 refuse(thread, out);
             }

@@ -65,7 +65,7 @@ struct Collectives {
     /// By the barrier's id.
     open: BTreeMap<u64, Collective>,
     /// Bytes of operands that have come ahead of their threads, by node.
-    ahead: BTreeMap<NodeId, usize>,
+    early: BTreeMap<NodeId, usize>,
     collected: Collected,
 }
 

@@ -9,7 +9,7 @@
 use multigrain_protocol::mutants::Mutant;
 use multigrain_types::NodeId;
 
-use super::{Driver, Wait};
+use super::{Driver, WaitReason};
 use crate::error::Error;
 #[cfg(feature = "mutants")]
 use crate::mutants::bound;
@@ -33,7 +33,7 @@ impl Driver {
         );
         while self.mesh().waiting_bytes(to) > room {
             self.forget_access();
-            self.timed(Wait::Other, || self.mesh().wait_for_room(to));
+            self.timed(WaitReason::Other, || self.mesh().wait_for_room(to));
         }
         if self.tables().withheld() > most {
             self.release()?;
@@ -48,7 +48,7 @@ impl Driver {
         let room = bound(Mutant::named("hints-without-room"), room);
         while let Some(to) = self.mesh().most_waiting(room) {
             self.forget_access();
-            self.timed(Wait::Other, || self.mesh().wait_for_room(to));
+            self.timed(WaitReason::Other, || self.mesh().wait_for_room(to));
         }
     }
 }

@@ -9,7 +9,7 @@ use multigrain_protocol::{Input, Kind};
 use multigrain_types::{MinipageId, ThreadId};
 
 use super::steps::Batch;
-use super::{Driver, Wait, held_instructions};
+use super::{Driver, WaitReason, held_instructions};
 use crate::minipage_run::Run;
 use crate::receiver::slots::Slot;
 
@@ -88,7 +88,7 @@ impl Driver {
                 (needed, at_once)
             }),
         };
-        self.wait_for(slot, Wait::Fault);
+        self.wait_for(slot, WaitReason::Fault);
         self.resume((thread, slot), needed, for_);
         at_once
     }

@@ -72,7 +72,7 @@ pub(crate) trait Services: Send + Sync + fmt::Debug {
 
 /// What a thread waits for: where its time is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wait {
+pub(crate) enum WaitReason {
     /// Minipages.
     Fault,
     /// Another thread of the job, which alone can end the wait: what this one asked for has been sent,
@@ -84,7 +84,7 @@ pub(crate) enum Wait {
     Other,
 }
 
-impl Wait {
+impl WaitReason {
     fn count(self) -> Option<Count> {
         match self {
             Self::Fault => Some(Count::FaultWait),
@@ -166,33 +166,33 @@ impl Driver {
     }
 
     /// Waits until `slot` is woken, receiving for the node if nobody does.
-    pub(crate) fn wait_for(&self, slot: &Slot, wait: Wait) {
+    pub(crate) fn wait_for(&self, slot: &Slot, wait: WaitReason) {
         if slot.is_woken() {
             return;
         }
-        if !matches!(wait, Wait::Fault) && slot.awaited().is_waiting() {
+        if !matches!(wait, WaitReason::Fault) && slot.awaited().is_waiting() {
             let place = match wait {
-                Wait::At(place) | Wait::Until(place) => place.to_string(),
-                Wait::Fault | Wait::Other => "for another node".to_owned(),
+                WaitReason::At(place) | WaitReason::Until(place) => place.to_string(),
+                WaitReason::Fault | WaitReason::Other => "for another node".to_owned(),
             };
             self.platform().fatal(&format!(
                 "a signal handler waits {place} while its thread waited in a call of this library, which would both wait for \
                  ever: let the handler post a semaphore or set a flag, and the thread do the rest, exit() as well"
             ));
         }
-        if !matches!(wait, Wait::Fault) {
+        if !matches!(wait, WaitReason::Fault) {
             self.end_kept_lock(slot);
         }
         let receive = || self.receiver.wait(slot, self.mesh(), &mut NodeSink::new(self));
         self.timed(wait, || match wait {
-            Wait::At(place) => slot.awaited().wait_at(place, false, receive),
-            Wait::Until(place) => slot.awaited().wait_at(place, true, receive),
-            Wait::Fault | Wait::Other => receive(),
+            WaitReason::At(place) => slot.awaited().wait_at(place, false, receive),
+            WaitReason::Until(place) => slot.awaited().wait_at(place, true, receive),
+            WaitReason::Fault | WaitReason::Other => receive(),
         });
     }
 
     /// What makes this thread wait, with its time counted.
-    fn timed(&self, wait: Wait, act: impl FnOnce()) {
+    fn timed(&self, wait: WaitReason, act: impl FnOnce()) {
         let since_ns = now_ns();
         act();
         if let Some(count) = wait.count() {

@@ -6,7 +6,7 @@
 use multigrain_protocol::{Input, Kind};
 use multigrain_types::{MinipageId, ThreadId};
 
-use super::{Driver, Wait};
+use super::{Driver, WaitReason};
 use crate::error::Error;
 
 impl Driver {
@@ -24,7 +24,7 @@ impl Driver {
             slot.arm();
             let kind = Kind::Write;
             self.step_sure(Input::PinnedRetry { thread, minipage, kind });
-            self.wait_for(slot, Wait::Fault);
+            self.wait_for(slot, WaitReason::Fault);
             self.engine.windows().lock_page(thread, minipage);
         }
         Ok(())

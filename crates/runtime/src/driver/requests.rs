@@ -9,7 +9,7 @@ use multigrain_protocol::release::WriteNotices;
 use multigrain_transport::{Header, Payload};
 use multigrain_types::{NodeId, ThreadId};
 
-use super::{Driver, Wait};
+use super::{Driver, WaitReason};
 use crate::error::Error;
 use crate::frames::{Asker, Awaits, DriverFrame, FrameRow, OwnKind, Request};
 use crate::receiver::slots::{self, Slot};
@@ -86,7 +86,7 @@ impl Driver {
             lock(&self.unanswered).ask(thread, to, kind);
             self.platform().send_frame(to, header, Payload::Bytes(body));
         }
-        self.wait_for(slot, awaits.place(subject).map_or(Wait::Other, Wait::At));
+        self.wait_for(slot, awaits.place(subject).map_or(WaitReason::Other, WaitReason::At));
         self.races().answered(to, thread);
         match slot.answer() {
             (0, value) => Ok(value),
@@ -143,7 +143,7 @@ impl Driver {
         self.end_epoch();
         slot.arm();
         self.step_sure(Input::Release { thread });
-        self.wait_for(slot, Wait::Other);
+        self.wait_for(slot, WaitReason::Other);
     }
 
     /// Before a node is told by other means: what it has to forget then.

@@ -3,7 +3,9 @@
 #![expect(unsafe_code, reason = "the sink vouches for the places it names")]
 
 use multigrain_memory::diff;
-use multigrain_protocol::{Attach, Cell, Engine, HlrcMessage, Message, MgsMessage, PageMessage};
+use multigrain_protocol::{
+    Attach, Cell, EngineKind, HlrcMessage, Message, MgsMessage, PageMessage,
+};
 use multigrain_transport::{Destination, Header, LostReason, Sink};
 use multigrain_types::{Access, Compression, MinipageId, NodeId};
 
@@ -162,21 +164,21 @@ impl<'a> NodeSink<'a> {
     /// access, and they are awaited.
     fn may_receive(&self, from: NodeId, message: Message, minipage: MinipageId) -> bool {
         let mut cell = self.driver.tables().lock(minipage);
-        match (message, Engine::of(cell.consistency())) {
-            (Message::Page { .. }, Engine::Sequential) => cell.holder().may_receive(),
-            (Message::Mgs { body: MgsMessage::SingleWriterData, .. }, Engine::Eager) => {
+        match (message, EngineKind::of(cell.consistency())) {
+            (Message::Page { .. }, EngineKind::Sequential) => cell.holder().may_receive(),
+            (Message::Mgs { body: MgsMessage::SingleWriterData, .. }, EngineKind::Eager) => {
                 let home = cell.manager() == self.driver.me();
                 home && cell.client().access() == Access::NoAccess
                     && cell.server().may_receive(from)
             }
-            (Message::Mgs { .. }, Engine::Eager) => cell.client().may_receive(),
+            (Message::Mgs { .. }, EngineKind::Eager) => cell.client().may_receive(),
             (
                 Message::Hlrc { body: HlrcMessage::Data | HlrcMessage::HomeTransfer, .. },
-                Engine::Lazy,
+                EngineKind::Lazy,
             ) => cell.copy().may_receive(),
             (
                 Message::Page { .. } | Message::Mgs { .. } | Message::Hlrc { .. },
-                Engine::Sequential | Engine::Eager | Engine::Lazy,
+                EngineKind::Sequential | EngineKind::Eager | EngineKind::Lazy,
             )
             | (Message::Sync { .. }, _) => false,
         }

@@ -12,7 +12,7 @@ use multigrain_protocol::sync::SyncInput;
 use multigrain_types::ThreadId;
 use multigrain_types::limits::MAX_THREADS;
 
-use super::{Driver, Wait};
+use super::{Driver, WaitReason};
 use crate::error::Error;
 use crate::receiver::slots::{self, Slot};
 use crate::stats;
@@ -137,7 +137,7 @@ impl Driver {
         slot.begin(now_ns());
         slot.arm();
         self.step_sure(Input::Sync(SyncInput::Begin { thread }));
-        self.wait_for(slot, Wait::Other);
+        self.wait_for(slot, WaitReason::Other);
     }
 
     /// A thread goes on that has paused ([`Driver::pause`]), when this returns: where its node has declared itself quiescent
@@ -145,7 +145,7 @@ impl Driver {
     pub(super) fn go_on(&self, thread: ThreadId, slot: &Slot) {
         slot.arm();
         self.step_sure(Input::Sync(SyncInput::Begin { thread }));
-        self.wait_for(slot, Wait::Other);
+        self.wait_for(slot, WaitReason::Other);
     }
 
     /// A thread waits for what no barrier gives it: it counts as none, and keeps none from finding the job quiescent.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use multigrain_memory::{GROUP_PAGES, Shape};
 use multigrain_types::{AreaId, Consistency, MinipageId};
 
-use super::slab::{Place, Slab, SlabKey};
+use super::slab::{ItemPlace, Slab, SlabKey};
 use crate::area::{AreaRecord, Items};
 use crate::error::Error;
 use crate::live_items::LiveItems;
@@ -188,7 +188,7 @@ impl Inventory {
             return Ok(Freed { area: id, minipages, returned: false });
         }
         // Its neighbours in the minipage are in use: the item alone is free.
-        self.slab(key).give(Place { area: id, index, used: true });
+        self.slab(key).give(ItemPlace { area: id, index, used: true });
         Ok(Freed { area: id, minipages: 0..0, returned: false })
     }
 
@@ -254,7 +254,7 @@ impl Inventory {
     }
 
     /// Lends a thread items of a slab that were used before, up to so many.
-    pub(super) fn lend(&mut self, key: SlabKey, most: usize, to: &mut Vec<Place>) {
+    pub(super) fn lend(&mut self, key: SlabKey, most: usize, to: &mut Vec<ItemPlace>) {
         let Some(slab) = self.slabs.get_mut(&key) else { return };
         for item in slab.take_several(most) {
             if let Some((_, live)) = self.live.get(&item.area) {
@@ -265,7 +265,7 @@ impl Inventory {
     }
 
     /// A thread gives items back that it was lent or has freed.
-    pub(super) fn take_back(&mut self, key: SlabKey, items: impl IntoIterator<Item = Place>) {
+    pub(super) fn take_back(&mut self, key: SlabKey, items: impl IntoIterator<Item = ItemPlace>) {
         for item in items {
             if let Some((_, live)) = self.live.get(&item.area) {
                 live.put_back();
@@ -297,7 +297,7 @@ impl Inventory {
                 }
                 left.remove();
             }
-            self.slab(key).give(Place { area, index, used: true });
+            self.slab(key).give(ItemPlace { area, index, used: true });
         }
     }
 }

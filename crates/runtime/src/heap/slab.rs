@@ -136,7 +136,7 @@ fn rounded(bytes: usize, align: usize) -> u32 {
 
 /// Where an item of a slab is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct ItemPlace {
     pub(super) area: AreaId,
     pub(super) index: u32,
     /// Whether it was ever given to the program.
@@ -151,7 +151,7 @@ pub(crate) struct Slab {
     /// The areas items are cut from, and how far; several if threads found it full at the same time.
     fresh: Vec<Fresh>,
     /// Items that were taken before.
-    free: Vec<Place>,
+    free: Vec<ItemPlace>,
 }
 
 #[derive(Debug)]
@@ -184,7 +184,7 @@ impl Slab {
     }
 
     fn take_one(&mut self) -> Taken {
-        if let Some(Place { area, index, used }) = self.free.pop() {
+        if let Some(ItemPlace { area, index, used }) = self.free.pop() {
             return Taken::Item { area, index, used, populate: None };
         }
         self.fresh.retain(|fresh| fresh.next < fresh.items);
@@ -234,13 +234,13 @@ impl Slab {
 
     /// Up to so many items for a thread to keep, the last one first: such as were taken before, or else fresh
     /// ones of one minipage, of pages that need not be populated first.
-    pub(super) fn take_several(&mut self, most: usize) -> Vec<Place> {
+    pub(super) fn take_several(&mut self, most: usize) -> Vec<ItemPlace> {
         let taken = self.take_neighbours(most);
         self.count_free();
         taken
     }
 
-    fn take_neighbours(&mut self, most: usize) -> Vec<Place> {
+    fn take_neighbours(&mut self, most: usize) -> Vec<ItemPlace> {
         if !self.free.is_empty() {
             return self.free.split_off(self.free.len().saturating_sub(most));
         }
@@ -261,7 +261,7 @@ impl Slab {
         let run = fresh.next..end.max(fresh.next);
         fresh.next = run.end;
         let area = fresh.area;
-        run.rev().map(|index| Place { area, index, used: false }).collect()
+        run.rev().map(|index| ItemPlace { area, index, used: false }).collect()
     }
 
     /// An area of which no item is in use is the slab's no more.
@@ -273,7 +273,7 @@ impl Slab {
     }
 
     /// An item is free again.
-    pub(super) fn give(&mut self, place: Place) {
+    pub(super) fn give(&mut self, place: ItemPlace) {
         self.free.push(place);
         self.count_free();
     }
@@ -408,9 +408,9 @@ mod tests {
             next += u32::try_from(some.len()).unwrap();
         }
         assert_eq!(slab.take_several(8), [], "the next ones are not populated");
-        slab.give(Place { area: AreaId(0), index: 5, used: true });
-        slab.give(Place { area: AreaId(0), index: 7, used: false });
-        assert_eq!(slab.take_several(1), [Place { area: AreaId(0), index: 7, used: false }]);
+        slab.give(ItemPlace { area: AreaId(0), index: 5, used: true });
+        slab.give(ItemPlace { area: AreaId(0), index: 7, used: false });
+        assert_eq!(slab.take_several(1), [ItemPlace { area: AreaId(0), index: 7, used: false }]);
         assert!(matches!(slab.take(), Taken::Item { index: 5, used: true, populate: None, .. }));
     }
 

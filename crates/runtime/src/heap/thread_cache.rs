@@ -20,7 +20,7 @@ use multigrain_types::{AreaId, Consistency, MinipageId};
 
 use super::Heap;
 use super::inventory::{LARGEST_KEPT_BYTES, count_first_use};
-use super::slab::{Place, SlabKey};
+use super::slab::{ItemPlace, SlabKey};
 use crate::area::{AreaRecord, Items};
 use crate::directory;
 use crate::driver::Driver;
@@ -89,7 +89,7 @@ struct Magazine {
     key: SlabKey,
     /// Of the slab, which it is known by.
     slab: Arc<SlabCounts>,
-    items: Vec<Place>,
+    items: Vec<ItemPlace>,
 }
 
 impl Default for ThreadCaches {
@@ -128,7 +128,7 @@ impl Heap {
             let most = magazine.most() / 2;
             self.inventory(driver).lend(key, most, &mut magazine.items);
         }
-        let Place { area, index, used } = magazine.items.pop()?;
+        let ItemPlace { area, index, used } = magazine.items.pop()?;
         kept.known.live(driver, area, number)?.allocate(index);
         driver.counters().add_shared(number, key.item_bytes());
         tsan::take(Token::Free);
@@ -177,7 +177,7 @@ impl Heap {
         };
         tsan::give(Token::Free);
         driver.counters().add_shared(number, live.bytes().wrapping_neg());
-        magazine.items.push(Place { area: record.area.id, index, used: true });
+        magazine.items.push(ItemPlace { area: record.area.id, index, used: true });
         if magazine.items.len() > magazine.most() {
             let half = magazine.items.drain(..magazine.items.len() / 2);
             self.inventory(driver).take_back(magazine.key, half);

@@ -19,7 +19,7 @@ pub(super) const MOST: usize = 1 << 16;
 #[derive(Debug, Default)]
 pub(super) struct Registry {
     names: BTreeMap<Vec<u8>, Named>,
-    segments: BTreeMap<AreaId, Segment>,
+    segments: BTreeMap<AreaId, SegmentEntry>,
     /// Who waits for a name.
     waiting: BTreeMap<Vec<u8>, Vec<Asker>>,
 }
@@ -32,14 +32,14 @@ enum Named {
 }
 
 #[derive(Debug)]
-struct Segment {
+struct SegmentEntry {
     name: Option<Vec<u8>>,
     rights: Rights,
     attached: BTreeMap<NodeId, u64>,
     attaches: u64,
 }
 
-impl Segment {
+impl SegmentEntry {
     fn facts(&self, area: AreaId) -> RegisteredSegment {
         RegisteredSegment {
             area: area.0,
@@ -83,7 +83,7 @@ impl Registry {
             return Some(Vec::new());
         };
         let (attached, attaches) = (BTreeMap::new(), 0);
-        let segment = Segment { name: Some(name.to_vec()), rights, attached, attaches };
+        let segment = SegmentEntry { name: Some(name.to_vec()), rights, attached, attaches };
         if self.segments.contains_key(&area) {
             return None;
         }
@@ -138,7 +138,7 @@ impl Registry {
     }
 
     fn drop_if_unused(&mut self, area: AreaId) -> bool {
-        let unused = |segment: &Segment| segment.name.is_none() && segment.attached.is_empty();
+        let unused = |segment: &SegmentEntry| segment.name.is_none() && segment.attached.is_empty();
         let goes = self.segments.get(&area).is_some_and(unused);
         if goes {
             self.segments.remove(&area);

@@ -10,7 +10,7 @@ mod streams;
 use core::ops::Range;
 
 use multigrain_memory::{GROUP_PAGES, Shape};
-use multigrain_protocol::{Cell, Engine, Input, Kind};
+use multigrain_protocol::{Cell, EngineKind, Input, Kind};
 use multigrain_types::{Access, MinipageId, ThreadId};
 
 use crate::area::AreaRecord;
@@ -27,7 +27,7 @@ use crate::shim::{Mutex, lock};
 use crate::time_windows::now_ns;
 use history::AccessHistory;
 use migratory::Migratory;
-use streams::{Ahead, Streams};
+use streams::{Prediction, Streams};
 
 /// What moves copies ahead of time. A wrong guess costs messages, and may take a minipage from
 /// a node that still writes it; what any access reads stays the same.
@@ -82,11 +82,11 @@ impl Prefetcher {
         }
         let (ahead, wanted) = match learns {
             true => scanned(driver, minipage, kind),
-            false => (Ahead::Run(Run::one(minipage)), kind),
+            false => (Prediction::Run(Run::one(minipage)), kind),
         };
         let run = match ahead {
-            Ahead::Run(run) => run,
-            Ahead::Strided { step, count } => {
+            Prediction::Run(run) => run,
+            Prediction::Strided { step, count } => {
                 let mut ask_for_others = |batch: Batch<'_>| {
                     for steps in 1..=count {
                         let minipage = streams::beyond(minipage, step, steps);
@@ -256,10 +256,10 @@ fn is_here(driver: &Driver, (minipage, kind): (MinipageId, Kind)) -> bool {
 }
 
 /// What a thread gets that needs a minipage, and what for: those behind it, or before it, too, if it scans.
-fn scanned(driver: &Driver, minipage: MinipageId, kind: Kind) -> (Ahead, Kind) {
+fn scanned(driver: &Driver, minipage: MinipageId, kind: Kind) -> (Prediction, Kind) {
     let reach = may_go_together(driver, minipage);
     if reach.most == 1 || reach.together.len() == 1 || is_coming(driver, minipage) {
-        return (Ahead::Run(Run::one(minipage)), kind);
+        return (Prediction::Run(Run::one(minipage)), kind);
     }
     let alone = driver.tables().consistency_of(minipage).is_sequential();
     Streams::need(minipage, kind, reach, alone)
@@ -268,10 +268,10 @@ fn scanned(driver: &Driver, minipage: MinipageId, kind: Kind) -> (Ahead, Kind) {
 /// Whether a minipage has been asked for: it was foreseen rightly, and is waited for.
 fn is_coming(driver: &Driver, minipage: MinipageId) -> bool {
     let mut cell = driver.tables().lock(minipage);
-    match Engine::of(cell.consistency()) {
-        Engine::Sequential => cell.holder().is_fetching(),
-        Engine::Eager => cell.client().may_receive(),
-        Engine::Lazy => !cell.copy().is_idle(),
+    match EngineKind::of(cell.consistency()) {
+        EngineKind::Sequential => cell.holder().is_fetching(),
+        EngineKind::Eager => cell.client().may_receive(),
+        EngineKind::Lazy => !cell.copy().is_idle(),
     }
 }
 

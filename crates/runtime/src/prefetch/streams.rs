@@ -39,7 +39,7 @@ const RELEARN: u8 = 8;
 
 /// What a thread gets that needs a minipage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ahead {
+pub(super) enum Prediction {
     /// A run that it is in.
     Run(Run),
     /// It and so many in steps from it on.
@@ -89,7 +89,7 @@ impl Streams {
         kind: Kind,
         reach: Reach,
         alone: bool,
-    ) -> (Ahead, Kind) {
+    ) -> (Prediction, Kind) {
         STREAMS.with(|cell| {
             let mut streams = cell.get();
             let needed = streams.needed(minipage, kind, reach, alone);
@@ -128,7 +128,7 @@ impl Streams {
         kind: Kind,
         reach: Reach,
         alone: bool,
-    ) -> (Ahead, Kind) {
+    ) -> (Prediction, Kind) {
         let scan = self.take(minipage, kind);
         match scan {
             Some(scan) if scan.window > 0 => self.miss_penalty /= 2,
@@ -165,9 +165,9 @@ impl Streams {
         };
         let ahead = match (stream.step, count) {
             (1 | -1, _) | (_, 1) => {
-                Ahead::Run(Run::new(first, count).unwrap_or(Run::one(minipage)))
+                Prediction::Run(Run::new(first, count).unwrap_or(Run::one(minipage)))
             }
-            (step, _) => Ahead::Strided { step, count: stream.window },
+            (step, _) => Prediction::Strided { step, count: stream.window },
         };
         (ahead, if written.is_some() { Kind::Write } else { kind })
     }
@@ -258,8 +258,8 @@ mod tests {
         Reach { together: 0..u32::MAX, most: count }
     }
 
-    fn run_of(ahead: Ahead) -> Run {
-        let Ahead::Run(run) = ahead else { panic!("{ahead:?}") };
+    fn run_of(ahead: Prediction) -> Run {
+        let Prediction::Run(run) = ahead else { panic!("{ahead:?}") };
         run
     }
 
@@ -375,8 +375,8 @@ mod tests {
         for _ in 0..times {
             let ahead = streams.needed(next, Kind::Read, most(1024), true).0;
             let count = match ahead {
-                Ahead::Run(run) => run.count(),
-                Ahead::Strided { step: learnt, count } => {
+                Prediction::Run(run) => run.count(),
+                Prediction::Strided { step: learnt, count } => {
                     assert_eq!(learnt, step);
                     count + 1
                 }
@@ -399,7 +399,7 @@ mod tests {
         for index in 0..4 {
             let strided = |first: u32, step: u32, kind| {
                 let minipage = MinipageId::new(AreaId(1), first + step * index);
-                (minipage, kind, Ahead::Strided { step: step.cast_signed(), count: 2 })
+                (minipage, kind, Prediction::Strided { step: step.cast_signed(), count: 2 })
             };
             for (minipage, kind, ahead) in
                 [strided(5000, 7, Kind::Read), strided(80, 3, Kind::Write)]
@@ -420,9 +420,9 @@ mod tests {
         let reach = |end| Reach { together: 5..end, most: 64 };
         let minipage = |index| MinipageId::new(AreaId(1), index);
         let (ahead, _) = streams.needed(minipage(40), Kind::Read, reach(51), true);
-        assert_eq!(ahead, Ahead::Strided { step: 10, count: 1 });
+        assert_eq!(ahead, Prediction::Strided { step: 10, count: 1 });
         let (ahead, _) = streams.needed(minipage(60), Kind::Read, reach(65), true);
-        assert_eq!(ahead, Ahead::Run(Run::one(minipage(60))));
+        assert_eq!(ahead, Prediction::Run(Run::one(minipage(60))));
         assert_eq!(reach(65).steps(60, -10), 6);
         assert_eq!(reach(65).steps(60, i32::MIN), 1);
     }

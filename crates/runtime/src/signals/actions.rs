@@ -45,7 +45,7 @@ impl Action {
 
 /// The place of an action.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct ActionCell {
     /// Odd while the rest is being changed.
     version: AtomicU32,
     handler: AtomicUsize,
@@ -53,14 +53,14 @@ pub(super) struct Place {
     mask: AtomicU64,
 }
 
-static PLACES: [Place; OURS.len()] = [const { Place::new() }; OURS.len()];
+static PLACES: [ActionCell; OURS.len()] = [const { ActionCell::new() }; OURS.len()];
 
 /// The place of one of [`OURS`].
-pub(super) fn place(signal: c_int) -> Option<&'static Place> {
+pub(super) fn place(signal: c_int) -> Option<&'static ActionCell> {
     PLACES.get(OURS.iter().position(|ours| *ours == signal)?)
 }
 
-impl Place {
+impl ActionCell {
     const fn new() -> Self {
         Self {
             version: AtomicU32::new(0),
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn an_action_is_read_whole_while_it_is_replaced() {
-        static SHARED: Place = Place::new();
+        static SHARED: ActionCell = ActionCell::new();
         let of = |number: u8| {
             let (handler, flags) = (usize::from(number), i32::from(number));
             Action { handler, flags, mask: number.into() }

@@ -10,7 +10,7 @@ use multigrain_protocol::hlrc::Copy;
 use multigrain_protocol::mgs::{Client, Server};
 use multigrain_protocol::release::ReleaseTracker;
 use multigrain_protocol::sync::SyncTables;
-use multigrain_protocol::{Cell, Engine, SyncCell, Tables};
+use multigrain_protocol::{Cell, EngineKind, SyncCell, Tables};
 use multigrain_types::{Access, Consistency, MinipageId, NodeId};
 
 use super::{AreaStates, SharedTables, States};
@@ -42,10 +42,10 @@ impl<'a> CellGuard<'a> {
 
     /// The access this node's threads have.
     pub(crate) fn access(&mut self) -> Access {
-        match Engine::of(self.consistency()) {
-            Engine::Sequential => self.holder().access(),
-            Engine::Eager => self.client().access(),
-            Engine::Lazy => self.copy().access(),
+        match EngineKind::of(self.consistency()) {
+            EngineKind::Sequential => self.holder().access(),
+            EngineKind::Eager => self.client().access(),
+            EngineKind::Lazy => self.copy().access(),
         }
     }
 

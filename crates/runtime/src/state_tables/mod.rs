@@ -21,7 +21,7 @@ use blocks::{BLOCK, Blocks};
 pub(crate) use guards::{CellGuard, RunGuard};
 
 use multigrain_memory::MAX_AREAS;
-use multigrain_protocol::Engine;
+use multigrain_protocol::EngineKind;
 use multigrain_protocol::coherence::{Entry, Holder};
 use multigrain_protocol::hlrc::Copy;
 use multigrain_protocol::mgs::{Client, Server};
@@ -53,15 +53,15 @@ enum States {
 
 impl States {
     fn new(consistency: Consistency, minipages: u32) -> Self {
-        match Engine::of(consistency) {
-            Engine::Sequential => Self::Sequential {
+        match EngineKind::of(consistency) {
+            EngineKind::Sequential => Self::Sequential {
                 holders: Blocks::new(minipages),
                 entries: Blocks::new(minipages),
             },
-            Engine::Eager => {
+            EngineKind::Eager => {
                 Self::Eager { clients: Blocks::new(minipages), servers: Blocks::new(minipages) }
             }
-            Engine::Lazy => Self::Lazy { copies: Blocks::new(minipages) },
+            EngineKind::Lazy => Self::Lazy { copies: Blocks::new(minipages) },
         }
     }
 }

@@ -13,9 +13,9 @@
 //!
 //! `loom_tests.rs` checks this file with loom's atomics in the place of `shim`'s.
 
+use super::shim::AtomicU64;
 #[cfg(feature = "mutants")]
 use crate::mutants;
-use crate::shim::AtomicU64;
 use std::sync::atomic::Ordering;
 
 const BITS: usize = u64::BITS as usize;

@@ -13,5 +13,7 @@ pub(crate) use marks::Marks;
 pub use payload::Payload;
 pub(crate) use send_rules::{Outbox, Port};
 
+use crate::shim;
+
 #[cfg(all(test, not(feature = "shuttle")))]
 mod tests;

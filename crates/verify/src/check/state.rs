@@ -48,7 +48,7 @@ pub enum Phase {
 
 /// What became of a thread's wait; all false while it does not wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Wait {
+pub struct WaitOutcome {
     /// What it waits for is refused.
     pub refused: bool,
     /// It was withdrawn.
@@ -73,7 +73,7 @@ pub struct ThreadState {
     /// Minipages that windows hold for it, a bit each ([`super::Job::windows`]).
     pub windows: u8,
     /// What became of its wait so far.
-    pub wait: Wait,
+    pub wait: WaitOutcome,
     /// Operations of its program that it has left out, a bit each.
     pub skipped: u32,
     /// What its reads returned, if the job is observed.
@@ -156,7 +156,7 @@ impl State {
             accesses: Accesses::new(),
             pinned: false,
             windows: 0,
-            wait: Wait::default(),
+            wait: WaitOutcome::default(),
             skipped: 0,
             reads: Vec::new(),
         };

@@ -15,7 +15,7 @@ use multigrain_protocol::{Attach, Message, Turns, World};
 use multigrain_types::{Access, MinipageId, NodeId, ThreadId};
 
 use super::program::{Content, FREED, Job, NO_COPY, Op, minipage_index};
-use super::state::{Broken, Packet, Page, Phase, State, Wait};
+use super::state::{Broken, Packet, Page, Phase, State, WaitOutcome};
 
 /// What one step of one node may touch of a state.
 pub(super) struct Stage<'a> {
@@ -128,7 +128,7 @@ impl World for Stage<'_> {
             (true, Phase::Blocked) => {
                 state.phase = Phase::Running;
                 let op = self.job.threads[index].program[usize::from(state.done)];
-                let Wait { refused, contended, .. } = core::mem::take(&mut state.wait);
+                let WaitOutcome { refused, contended, .. } = core::mem::take(&mut state.wait);
                 match (op, refused) {
                     // A wait on a condition ends with a new look at what was awaited.
                     (Op::Await { .. }, false) | (Op::TimedAwait { .. }, _) => {}

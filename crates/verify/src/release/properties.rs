@@ -43,7 +43,7 @@ fn minipage(
             let copy = node.tables.lazy(id).ok_or_else(missing)?;
             let away = copy.home().is_some() && copy.access() == Access::ReadWrite;
             let twin = away || copy.is_opened_ahead();
-            (copy.access(), twin, !twin, Some(node.tables.release_tracker().ahead().diffs(id)))
+            (copy.access(), twin, !twin, Some(node.tables.release_tracker().early().diffs(id)))
         }
     };
     if access != page.access {
@@ -162,7 +162,7 @@ fn rests(job: &Job, node: &Node<OwnedTables>) -> Result<(), String> {
     if !unacked.is_settled() || !unacked.queue().is_empty() {
         return Err(format!("{me} is not settled: {unacked:?}"));
     }
-    if !unacked.ahead().is_empty() {
+    if !unacked.early().is_empty() {
         return Err(format!("{me} has not served all: {unacked:?}"));
     }
     if !node.tables.sync_tables().is_quiescent() {

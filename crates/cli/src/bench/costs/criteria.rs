@@ -1,7 +1,7 @@
 //! The criteria that the results are compared with.
 
 use super::jobs::{Done, LARGE, MILLION, ONE, SMALL};
-use crate::bench::options::{Transport, Wait};
+use crate::bench::options::{Transport, WaitMode};
 use crate::bench::row::Row;
 use crate::bench::samples::median;
 use serde::Serialize;
@@ -84,13 +84,13 @@ struct RawLimit {
     bare: f64,
 }
 
-fn raw_limit(transport: Transport, wait: Wait) -> Option<RawLimit> {
+fn raw_limit(transport: Transport, wait: WaitMode) -> Option<RawLimit> {
     match (transport, wait) {
-        (Transport::Tcp, Wait::Spin) => Some(RawLimit { ours: 1.6, bare: 1.4 }),
-        (Transport::Unix, Wait::Spin) => Some(RawLimit { ours: 2.3, bare: 2.0 }),
-        (Transport::Tcp, Wait::Block) => Some(RawLimit { ours: 1.3, bare: 1.1 }),
-        (Transport::Unix, Wait::Block) => Some(RawLimit { ours: 1.3, bare: 1.2 }),
-        (Transport::Tcp | Transport::Unix, Wait::Adaptive) => None,
+        (Transport::Tcp, WaitMode::Spin) => Some(RawLimit { ours: 1.6, bare: 1.4 }),
+        (Transport::Unix, WaitMode::Spin) => Some(RawLimit { ours: 2.3, bare: 2.0 }),
+        (Transport::Tcp, WaitMode::Block) => Some(RawLimit { ours: 1.3, bare: 1.1 }),
+        (Transport::Unix, WaitMode::Block) => Some(RawLimit { ours: 1.3, bare: 1.2 }),
+        (Transport::Tcp | Transport::Unix, WaitMode::Adaptive) => None,
     }
 }
 
@@ -124,7 +124,7 @@ mod tests {
             program,
             nodes: 2,
             transport: Some(Transport::Tcp),
-            wait: Some(Wait::Spin),
+            wait: Some(WaitMode::Spin),
             size,
             pinned: true,
             cache_line_us: [None; 2],

@@ -1,7 +1,7 @@
 //! The measuring jobs: a list, and how each is started through this binary's own launcher.
 
 use super::probe::{cache_line_us, cpus};
-use crate::bench::options::{Transport, Wait};
+use crate::bench::options::{Transport, WaitMode};
 use crate::bench::row::{Report, Row};
 use anyhow::{Context, Result, ensure};
 use serde::Serialize;
@@ -13,7 +13,7 @@ pub(super) struct Plan {
     pub(super) program: &'static str,
     pub(super) nodes: u32,
     pub(super) transport: Transport,
-    pub(super) wait: Wait,
+    pub(super) wait: WaitMode,
     samples: usize,
     size: Option<Size>,
 }
@@ -39,7 +39,7 @@ pub(super) struct Done {
     pub(super) program: &'static str,
     pub(super) nodes: u32,
     pub(super) transport: Option<Transport>,
-    pub(super) wait: Option<Wait>,
+    pub(super) wait: Option<WaitMode>,
     pub(super) size: Option<&'static str>,
     /// Each node was kept on a CPU of its own.
     pub(super) pinned: bool,
@@ -50,31 +50,32 @@ pub(super) struct Done {
 }
 
 /// All jobs, in order.
-pub(super) fn plan(transports: &[Transport], waits: &[Wait], quick: bool) -> Vec<Plan> {
+pub(super) fn plan(transports: &[Transport], waits: &[WaitMode], quick: bool) -> Vec<Plan> {
     let cpus = cpus();
     let samples = if quick { 64 } else { 2048 };
     let any = Plan {
         program: "memory",
         nodes: 1,
         transport: Transport::Unix,
-        wait: Wait::Adaptive,
+        wait: WaitMode::Adaptive,
         samples,
         size: None,
     };
     let mut plans = vec![any.clone(), Plan { program: "local", ..any.clone() }];
     for &transport in transports {
-        for &wait in waits.iter().filter(|&&wait| wait != Wait::Spin || cpus > 1) {
+        for &wait in waits.iter().filter(|&&wait| wait != WaitMode::Spin || cpus > 1) {
             plans.push(Plan { program: "pair", nodes: 2, transport, wait, ..any.clone() });
         }
     }
     let nodes = if quick { 3 } else { 8 };
     // More threads than cores: a thread that spins would starve those it waits for.
-    let oversubscribed = if waits == [Wait::Block] { Wait::Block } else { Wait::Adaptive };
+    let oversubscribed =
+        if waits == [WaitMode::Block] { WaitMode::Block } else { WaitMode::Adaptive };
     for &transport in transports {
         plans.push(Plan { program: "many", nodes, transport, wait: oversubscribed, ..any.clone() });
     }
     for &transport in transports {
-        for &wait in waits.iter().filter(|&&wait| wait != Wait::Spin || cpus > 1) {
+        for &wait in waits.iter().filter(|&&wait| wait != WaitMode::Spin || cpus > 1) {
             plans.push(Plan { program: "release", nodes: 2, transport, wait, ..any.clone() });
         }
         plans.push(Plan {
@@ -179,12 +180,13 @@ mod tests {
 
     #[test]
     fn every_transport_meets_every_way_of_waiting_and_many_nodes_never_spin() {
-        let plans = plan(&[Transport::Unix, Transport::Tcp], &[Wait::Spin, Wait::Block], false);
+        let plans =
+            plan(&[Transport::Unix, Transport::Tcp], &[WaitMode::Spin, WaitMode::Block], false);
         let pairs = plans.iter().filter(|plan| plan.program == "pair").count();
         let cpus = cpus();
         assert_eq!(pairs, if cpus > 1 { 4 } else { 2 });
-        let many: Vec<Wait> =
+        let many: Vec<WaitMode> =
             plans.iter().filter(|plan| plan.program == "many").map(|plan| plan.wait).collect();
-        assert_eq!(many, [Wait::Adaptive, Wait::Adaptive]);
+        assert_eq!(many, [WaitMode::Adaptive, WaitMode::Adaptive]);
     }
 }

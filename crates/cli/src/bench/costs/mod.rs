@@ -11,7 +11,7 @@ mod parts;
 mod print;
 mod probe;
 
-use super::options::{TransportChoice, Wait};
+use super::options::{TransportChoice, WaitMode};
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 
@@ -49,12 +49,12 @@ enum WaitChoice {
 }
 
 impl CostsArgs {
-    fn waits(&self) -> &'static [Wait] {
+    fn waits(&self) -> &'static [WaitMode] {
         match self.wait {
-            WaitChoice::Spin => &[Wait::Spin],
-            WaitChoice::Block => &[Wait::Block],
-            WaitChoice::Adaptive => &[Wait::Adaptive],
-            WaitChoice::All => &[Wait::Spin, Wait::Block, Wait::Adaptive],
+            WaitChoice::Spin => &[WaitMode::Spin],
+            WaitChoice::Block => &[WaitMode::Block],
+            WaitChoice::Adaptive => &[WaitMode::Adaptive],
+            WaitChoice::All => &[WaitMode::Spin, WaitMode::Block, WaitMode::Adaptive],
         }
     }
 }

@@ -5,7 +5,7 @@
 use super::NodeArgs;
 use super::team::Team;
 use crate::bench::clock::timed;
-use crate::bench::options::{Transport, Wait};
+use crate::bench::options::{Transport, WaitMode};
 use crate::bench::row::{Row, size_name};
 use crate::bench::samples::Samples;
 use anyhow::{Context, Result, ensure};
@@ -96,7 +96,7 @@ fn boot(team: &Team, transport: Transport) -> Result<Mesh> {
     Ok(Mesh::boot(config, &mut |line| eprintln!("multigrain: bench: {line}"))?)
 }
 
-fn ping(mesh: &Mesh, end: &mut End, bytes: usize, wait: Wait) -> Result<Samples> {
+fn ping(mesh: &Mesh, end: &mut End, bytes: usize, wait: WaitMode) -> Result<Samples> {
     let mut times = Samples::default();
     for _ in 0..BATCH {
         let mut done = Ok(());
@@ -108,7 +108,7 @@ fn ping(mesh: &Mesh, end: &mut End, bytes: usize, wait: Wait) -> Result<Samples>
     Ok(times)
 }
 
-fn echo(mesh: &Mesh, end: &mut End, bytes: usize, wait: Wait) -> Result<()> {
+fn echo(mesh: &Mesh, end: &mut End, bytes: usize, wait: WaitMode) -> Result<()> {
     for _ in 0..BATCH {
         get(mesh, end, wait)?;
         put(mesh, NodeId(0), end, bytes)?;
@@ -127,17 +127,17 @@ fn put(mesh: &Mesh, to: NodeId, end: &End, bytes: usize) -> Result<()> {
 }
 
 /// Waits for one frame.
-fn get(mesh: &Mesh, end: &mut End, wait: Wait) -> Result<()> {
+fn get(mesh: &Mesh, end: &mut End, wait: WaitMode) -> Result<()> {
     let before = end.received;
     let mut polling_since = None;
     while end.received == before {
         ensure!(end.lost.is_none(), "the mesh ended: {:?}", end.lost);
         let timeout = match wait {
-            Wait::Spin => Timeout::Now,
+            WaitMode::Spin => Timeout::Now,
             // The runtime, too, looks once before it sleeps.
-            Wait::Block if polling_since.replace(Instant::now()).is_none() => Timeout::Now,
-            Wait::Block => Timeout::Forever,
-            Wait::Adaptive => {
+            WaitMode::Block if polling_since.replace(Instant::now()).is_none() => Timeout::Now,
+            WaitMode::Block => Timeout::Forever,
+            WaitMode::Adaptive => {
                 if polling_since.get_or_insert_with(Instant::now).elapsed() < POLL_FOR {
                     std::thread::yield_now();
                     Timeout::Now

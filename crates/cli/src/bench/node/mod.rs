@@ -31,7 +31,7 @@ mod sync;
 mod team;
 mod traps;
 
-use super::options::{Transport, Wait};
+use super::options::{Transport, WaitMode};
 use super::row::Report;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
@@ -48,8 +48,8 @@ pub(super) struct NodeArgs {
     #[arg(long, value_enum, default_value_t = Transport::Unix)]
     transport: Transport,
     /// The way of waiting of the job, for the raw sockets beside it.
-    #[arg(long, value_enum, default_value_t = Wait::Adaptive)]
-    wait: Wait,
+    #[arg(long, value_enum, default_value_t = WaitMode::Adaptive)]
+    wait: WaitMode,
     /// Keeps each node on a CPU of its own, as if each had a machine of its own.
     #[arg(long)]
     pin: bool,

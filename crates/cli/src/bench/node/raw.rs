@@ -2,7 +2,7 @@
 //! same waiting.
 
 use crate::bench::clock::timed;
-use crate::bench::options::{Transport, Wait};
+use crate::bench::options::{Transport, WaitMode};
 use crate::bench::samples::Samples;
 use anyhow::{Context, Result, ensure};
 use multigrain_runtime::Runtime;
@@ -22,7 +22,7 @@ pub(super) const REQUEST_BYTES: usize = 64;
 /// Node 0's sockets to all others, or another node's socket to node 0.
 #[derive(Debug)]
 pub(in crate::bench) struct Raw {
-    wait: Wait,
+    wait: WaitMode,
     sockets: Vec<OwnedFd>,
 }
 
@@ -33,7 +33,7 @@ impl Raw {
         runtime: &Runtime,
         name: &str,
         transport: Transport,
-        wait: Wait,
+        wait: WaitMode,
     ) -> Result<Self> {
         let others = usize::from(runtime.node_count()) - 1;
         let sockets = match (runtime.rank().0, transport) {
@@ -67,7 +67,7 @@ impl Raw {
     }
 
     /// One end of a connection that is there already.
-    pub(in crate::bench) fn of(wait: Wait, socket: OwnedFd) -> Self {
+    pub(in crate::bench) fn of(wait: WaitMode, socket: OwnedFd) -> Self {
         Self { wait, sockets: vec![socket] }
     }
 
@@ -185,13 +185,13 @@ impl Raw {
     fn fill(&self, socket: &OwnedFd, buffer: &mut [u8]) -> Result<()> {
         let mut have = 0;
         let mut flags =
-            if self.wait == Wait::Block { RecvFlags::empty() } else { RecvFlags::DONTWAIT };
+            if self.wait == WaitMode::Block { RecvFlags::empty() } else { RecvFlags::DONTWAIT };
         let mut polling_since = None;
         while have < buffer.len() {
             match recv(socket, &mut buffer[have..], flags) {
                 Ok((0, _)) => anyhow::bail!("a peer of the raw sockets is gone"),
                 Ok((bytes, _)) => have += bytes,
-                Err(Errno::AGAIN) if self.wait == Wait::Adaptive => {
+                Err(Errno::AGAIN) if self.wait == WaitMode::Adaptive => {
                     let since = *polling_since.get_or_insert_with(Instant::now);
                     if since.elapsed() > POLL_FOR {
                         flags = RecvFlags::empty();

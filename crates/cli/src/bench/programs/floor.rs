@@ -3,7 +3,7 @@
 #![expect(unsafe_code, reason = "the floor is mprotect on a mapping of our own")]
 
 use crate::bench::node::raw::Raw;
-use crate::bench::options::{Transport, Wait};
+use crate::bench::options::{Transport, WaitMode};
 use anyhow::{Result, anyhow};
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
 use std::io::{Read, Write};
@@ -85,7 +85,7 @@ fn hand_over_us(transport: Transport, rounds: u32) -> Result<f64> {
     let (one, other) = connected(transport)?;
     let seconds = both(
         move || {
-            let (raw, page) = (Raw::of(Wait::Adaptive, one), Page::new()?);
+            let (raw, page) = (Raw::of(WaitMode::Adaptive, one), Page::new()?);
             let start = Instant::now();
             for _ in 0..rounds {
                 page.close_and_open()?;
@@ -94,7 +94,7 @@ fn hand_over_us(transport: Transport, rounds: u32) -> Result<f64> {
             Ok(start.elapsed().as_secs_f64())
         },
         move || {
-            let (raw, page) = (Raw::of(Wait::Adaptive, other), Page::new()?);
+            let (raw, page) = (Raw::of(WaitMode::Adaptive, other), Page::new()?);
             for _ in 0..rounds {
                 page.close_and_open()?;
                 raw.echo_same(1, HEADER_BYTES + PAGE_BYTES)?;
@@ -147,10 +147,10 @@ fn requests_mb_s(transport: Transport, bytes: usize) -> Result<f64> {
     let seconds = both(
         move || {
             let start = Instant::now();
-            Raw::of(Wait::Adaptive, one).ask(1, count, PIECE_BYTES)?;
+            Raw::of(WaitMode::Adaptive, one).ask(1, count, PIECE_BYTES)?;
             Ok(start.elapsed().as_secs_f64())
         },
-        move || Raw::of(Wait::Adaptive, other).serve(count, PIECE_BYTES),
+        move || Raw::of(WaitMode::Adaptive, other).serve(count, PIECE_BYTES),
     )?;
     Ok(mb_s(bytes, seconds))
 }

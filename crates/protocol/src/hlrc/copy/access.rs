@@ -7,7 +7,7 @@ use crate::context::EngineContext;
 use crate::effect::{Effect, Effects};
 use crate::hlrc::event::AccessEvent;
 use crate::hlrc::send::fetch;
-use crate::hlrc::state::{Away, Home, Page, Wait, open_with_twin};
+use crate::hlrc::state::{Away, Home, OpenRequest, Page, open_with_twin};
 use crate::message::Kind;
 use crate::mutant_macro::mutant;
 
@@ -78,10 +78,10 @@ pub(super) fn away(
     let minipage = context.minipage;
     match (event, &mut away.page) {
         (E::Fault { thread, kind }, Invalid) => {
-            fetch(away, context, epoch, Wait::fault(*kind, *thread), out);
+            fetch(away, context, epoch, OpenRequest::fault(*kind, *thread), out);
         }
         (E::Fault { thread, kind: Kind::Write }, Clean) if away.unacked > 0 => {
-            away.page = Upgrading(Box::new(Wait::fault(Kind::Write, *thread)));
+            away.page = Upgrading(Box::new(OpenRequest::fault(Kind::Write, *thread)));
         }
         (E::Fault { thread, kind: Kind::Write }, Upgrading(wait)) => wait.waiters.push(*thread),
         (E::Fault { thread, kind }, FetchQueued(wait) | Fetching(wait)) => {
@@ -97,10 +97,11 @@ pub(super) fn away(
             out.push(Effect::Wake { thread: *thread });
         }
         (E::Prefetch { kind }, Invalid) => {
-            fetch(away, context, epoch, Wait::of(*kind, SmallVec::new()), out);
+            fetch(away, context, epoch, OpenRequest::of(*kind, SmallVec::new()), out);
         }
         (E::AwaitedPrefetch, Invalid) => {
-            let wait = Wait { awaited: true, ..Wait::of(Kind::Read, SmallVec::new()) };
+            let wait =
+                OpenRequest { awaited: true, ..OpenRequest::of(Kind::Read, SmallVec::new()) };
             fetch(away, context, epoch, wait, out);
         }
         (

@@ -9,7 +9,7 @@ use crate::hlrc::event::FlushEvent;
 #[cfg(feature = "mutants")]
 use crate::hlrc::send::unsend_diff;
 use crate::hlrc::send::{acknowledge, diff, fetch};
-use crate::hlrc::state::{Away, Home, Page, Wait};
+use crate::hlrc::state::{Away, Home, OpenRequest, Page};
 use crate::mutant_macro::mutant;
 
 pub(super) fn at_home(
@@ -179,7 +179,7 @@ fn all_acknowledged(away: &mut Away, context: &EngineContext, epoch: u64, out: &
     match &mut away.page {
         Page::FetchQueued(wait) => {
             let waiters = core::mem::take(&mut wait.waiters);
-            let wait = Wait { awaited: wait.awaited, ..Wait::of(wait.kind, waiters) };
+            let wait = OpenRequest { awaited: wait.awaited, ..OpenRequest::of(wait.kind, waiters) };
             fetch(away, context, epoch, wait, out);
         }
         Page::Upgrading(wait) => {

@@ -8,7 +8,7 @@ use multigrain_types::{Access, NodeId};
 
 use crate::context::EngineContext;
 use crate::effect::{Effect, Effects};
-use crate::hlrc::state::{Home, HomeMoves, Wait};
+use crate::hlrc::state::{Home, HomeMoves, OpenRequest};
 use crate::message::{HlrcMessage, Kind};
 
 /// Whether the home goes to the node that fetches the minipage. A thread waits there, so that no barrier can
@@ -19,13 +19,18 @@ pub(super) fn follows(home: Home, moves: HomeMoves, context: &EngineContext, epo
 }
 
 /// Whether this node may become the home with what it fetches.
-pub(super) fn may_take(wait: &Wait, context: &EngineContext) -> bool {
+pub(super) fn may_take(wait: &OpenRequest, context: &EngineContext) -> bool {
     context.dynamic_after.is_some() && wait.moved.is_none()
 }
 
 /// The home comes to its next writer. It is current, whatever notice came meanwhile: the writes that a
 /// notice names are acknowledged by a home, and this node was none yet.
-pub(super) fn take(wait: &Wait, context: &EngineContext, epoch: u64, out: &mut Effects) -> Home {
+pub(super) fn take(
+    wait: &OpenRequest,
+    context: &EngineContext,
+    epoch: u64,
+    out: &mut Effects,
+) -> Home {
     let minipage = context.minipage;
     let (home, access) = match wait.kind {
         Kind::Write => (Home::Dirty, Access::ReadWrite),

@@ -7,7 +7,7 @@ use crate::context::{EngineContext, Illegal};
 use crate::effect::{Effect, Effects};
 use crate::hlrc::event::FetchEvent;
 use crate::hlrc::send::{fetch, send};
-use crate::hlrc::state::{Away, Copy, Home, HomeMoves, Page, Wait};
+use crate::hlrc::state::{Away, Copy, Home, HomeMoves, OpenRequest, Page};
 use crate::message::{HlrcMessage, Kind};
 use crate::mutant_macro::mutant;
 
@@ -101,7 +101,7 @@ pub(super) fn away(
             if waiters.is_empty() {
                 away.page = Invalid;
             } else {
-                fetch(away, context, epoch, Wait::of(kind, waiters), out);
+                fetch(away, context, epoch, OpenRequest::of(kind, waiters), out);
             }
         }
         (E::Data { from }, Fetching(wait)) => {

@@ -7,7 +7,7 @@ use crate::effect::{Effect, Effects};
 use crate::hlrc::send::diff;
 #[cfg(feature = "mutants")]
 use crate::hlrc::send::unsend_diff;
-use crate::hlrc::state::{Away, Page, Wait};
+use crate::hlrc::state::{Away, OpenRequest, Page};
 use crate::message::Kind;
 use crate::mutant_macro::mutant;
 
@@ -38,7 +38,7 @@ pub(super) fn away(
         Upgrading(wait) => {
             out.push(Effect::Protect { minipage, from: Access::ReadOnly, to });
             let waiters = core::mem::take(&mut wait.waiters);
-            away.page = FetchQueued(Box::new(Wait::of(Kind::Write, waiters)));
+            away.page = FetchQueued(Box::new(OpenRequest::of(Kind::Write, waiters)));
         }
         Dirty => {
             out.push(Effect::Protect { minipage, from: Access::ReadWrite, to });

@@ -9,7 +9,7 @@ use crate::context::{EngineContext, Illegal};
 use crate::effect::Effects;
 use crate::hlrc::{CopyEvent, FetchEvent, FlushEvent};
 use crate::message::HlrcMessage;
-use crate::migration::Ahead;
+use crate::migration::EarlyMessage;
 use crate::mutant_macro::mutant;
 use crate::node::apply::released;
 use crate::node::input::Violation;
@@ -38,8 +38,8 @@ pub(super) fn message(
             let epoch = mutant!("early-fetch-served": 0, else epoch);
             let waits = mutant!("prefetch-transfers-home": true, else waits);
             // This node will receive a plan soon, and may be the home by then.
-            let ahead = Ahead::Fetch { requester, waits };
-            if let Some(room) = defer(context, cell, (from, epoch), ahead) {
+            let early = EarlyMessage::Fetch { requester, waits };
+            if let Some(room) = defer(context, cell, (from, epoch), early) {
                 return room.map_err(|illegal| refused(from, &message, illegal));
             }
             let zero = cell.copy().is_fresh() && released(world).close_if_zero(context.minipage);
@@ -61,7 +61,7 @@ pub(super) fn message(
             // As above: this node will be the home, or will know which node is.
             if away
                 && let Some(room) =
-                    defer(context, cell, (from, epoch), Ahead::Diff { writer, flush })
+                    defer(context, cell, (from, epoch), EarlyMessage::Diff { writer, flush })
             {
                 return room.map_err(|illegal| refused(from, &message, illegal));
             }
@@ -127,7 +127,7 @@ fn defer(
     context: &EngineContext,
     cell: &mut impl Cell,
     (from, epoch): (NodeId, u64),
-    ahead: Ahead,
+    early: EarlyMessage,
 ) -> Option<Result<(), Illegal>> {
     let mut tracker = cell.tracker();
     let known = tracker.log().epoch();
@@ -136,7 +136,7 @@ fn defer(
     }
     let state = if epoch > known + 1 {
         format!("that knows of {known} plans, when none has made two more")
-    } else if tracker.ahead_mut().push(context.minipage, from, ahead) {
+    } else if tracker.early_mut().push(context.minipage, from, early) {
         return Some(Ok(()));
     } else {
         "with too much that waits for the next migration plan".to_owned()

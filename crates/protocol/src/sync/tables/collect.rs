@@ -16,7 +16,7 @@ use crate::message::{BarrierMessage, Message, SyncMessage};
 use multigrain_types::limits::MAX_THREADS;
 
 /// Bytes of operands that one node may have sent ahead of its threads: what all of them can bring.
-const MOST_AHEAD: usize = MAX_THREADS as usize * (MOST_SHARE_BYTES + OVERHEAD);
+const MOST_EARLY: usize = MAX_THREADS as usize * (MOST_SHARE_BYTES + OVERHEAD);
 /// Bytes that any operand takes beside its values.
 const OVERHEAD: usize = 64;
 
@@ -90,9 +90,9 @@ impl SyncTables {
         } else if context.is_manager() || tree.is_some_and(|tree| is_below(tree, context.me, from))
         {
             let nodes = tree.map_or(1, |tree| tree.size(from));
-            let ahead = self.collectives.ahead.entry(from).or_default();
-            *ahead += operand.size().1 + OVERHEAD;
-            if from != context.me && *ahead > MOST_AHEAD.saturating_mul(nodes.into()) {
+            let early = self.collectives.early.entry(from).or_default();
+            *early += operand.size().1 + OVERHEAD;
+            if from != context.me && *early > MOST_EARLY.saturating_mul(nodes.into()) {
                 return Err(SyncError::Illegal("more operands than its threads can bring".into()));
             }
             collective.come_ahead(from, operand);
@@ -120,10 +120,10 @@ impl SyncTables {
             let collective: &mut Collective = self.collectives.open.entry(context.id).or_default();
             let bytes = collective.arrive(context.id, from, arrivals)? + OVERHEAD;
             let left =
-                self.collectives.ahead.get(&from).map_or(0, |ahead| ahead.saturating_sub(bytes));
+                self.collectives.early.get(&from).map_or(0, |early| early.saturating_sub(bytes));
             let _ = match left {
-                0 => self.collectives.ahead.remove(&from),
-                left => self.collectives.ahead.insert(from, left),
+                0 => self.collectives.early.remove(&from),
+                left => self.collectives.early.insert(from, left),
             };
         }
         let before = out.len();

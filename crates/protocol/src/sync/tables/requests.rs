@@ -8,7 +8,7 @@ use super::super::barrier::{Arrival, Barrier};
 use super::super::condition::Condition;
 use super::super::context::SyncContext;
 use super::super::input::{SyncError, SyncInput, Withdrawable};
-use super::super::lock::{Lock, Patience};
+use super::super::lock::{Lock, WaitLimit};
 use super::super::read_write::ReadWrite;
 use super::super::semaphore::Semaphore;
 use super::{SyncTables, with};
@@ -45,11 +45,11 @@ impl SyncTables {
                 self.here.threads = self.here.threads.saturating_sub(1);
                 Ok(())
             }
-            SyncInput::Lock { thread, id } => self.acquire(at(id), thread, Patience::Endless, out),
+            SyncInput::Lock { thread, id } => self.acquire(at(id), thread, WaitLimit::Endless, out),
             SyncInput::TimedLock { thread, id } => {
-                self.acquire(at(id), thread, Patience::Limited, out)
+                self.acquire(at(id), thread, WaitLimit::Limited, out)
             }
-            SyncInput::TryLock { thread, id } => self.acquire(at(id), thread, Patience::None, out),
+            SyncInput::TryLock { thread, id } => self.acquire(at(id), thread, WaitLimit::None, out),
             SyncInput::Unlock { thread, id } => self.unlock(at(id), (thread, false), out),
             SyncInput::UnlockToReacquire { thread, id } => self.unlock(at(id), (thread, true), out),
             SyncInput::LockWindowOver { id } => self.lock_step(at(id), |lock, context| {
@@ -129,7 +129,7 @@ impl SyncTables {
         &mut self,
         context: SyncContext,
         thread: ThreadId,
-        patience: Patience,
+        patience: WaitLimit,
         out: &mut Effects,
     ) -> Result<(), SyncError> {
         if !self.locks.contains_key(&context.id) {
@@ -255,7 +255,7 @@ impl SyncTables {
         out: &mut Effects,
     ) -> Result<(), SyncError> {
         self.lock_step(context, |lock, context| {
-            lock.acquire(context, thread, Patience::Endless, out)
+            lock.acquire(context, thread, WaitLimit::Endless, out)
         })
     }
 }
