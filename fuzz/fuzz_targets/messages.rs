@@ -204,7 +204,9 @@ fn deed(input: &mut Bytes<'_>) -> Input {
         4 => Input::Resumed { thread, minipage },
         5 => Input::Reclaim { minipage },
         6 => Input::Sync(SyncInput::Lock { thread, id }),
-        7 if all => Input::Sync(SyncInput::UnlockToReacquire { thread, id }),
+        7 if all => {
+            Input::Sync(SyncInput::UnlockToReacquire { thread, id, at_once: low & 64 != 0 })
+        }
         7 => Input::Sync(SyncInput::Unlock { thread, id }),
         8 => Input::Sync(SyncInput::Barrier {
             thread,

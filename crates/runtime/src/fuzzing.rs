@@ -143,7 +143,11 @@ impl Victim {
             2 => Input::Notify { node: NodeId(u16::from(id) % NODES) },
             3 => Input::Sync(SyncInput::Lock { thread, id: small }),
             4 if id & 4 != 0 => Input::Sync(SyncInput::LockWindowOver { id: small }),
-            4 if id & 8 != 0 => Input::Sync(SyncInput::UnlockToReacquire { thread, id: small }),
+            4 if id & 8 != 0 => Input::Sync(SyncInput::UnlockToReacquire {
+                thread,
+                id: small,
+                at_once: id & 16 != 0,
+            }),
             4 => Input::Sync(SyncInput::Unlock { thread, id: small }),
             5 => Input::Sync(SyncInput::SemaphorePost { id: small, count: 1 }),
             6 => Input::Sync(SyncInput::SemaphoreWait { thread, id: small }),

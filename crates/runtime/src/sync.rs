@@ -171,11 +171,11 @@ impl Synchronization {
         critical_section::unlock();
         let polls = slot.reacquisition.follows(id)
             && critical_section::end(|minipage| driver.platform().checksum(minipage));
-        let done = if slot.reacquisition.is_likely(id) && !polls {
-            driver.unlock_to_reacquire(slot, (thread, id))
-        } else {
-            driver.tell(SyncInput::Unlock { thread, id })
-        };
+        let done =
+            match slot.reacquisition.expected(id, || driver.has_sleepers()).filter(|_| !polls) {
+                Some(at_once) => driver.unlock_to_reacquire(slot, (thread, id), at_once),
+                None => driver.tell(SyncInput::Unlock { thread, id }),
+            };
         slot.reacquisition.after_unlock(id, now_ns);
         done
     }

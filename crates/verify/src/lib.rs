@@ -7,6 +7,9 @@
 //! - [`scale`]: the applications' sharing patterns, projected to clusters that do not exist here.
 
 pub mod check;
+mod lock_windows;
 pub mod release;
 pub mod scale;
 pub mod sim;
+
+pub use lock_windows::LockWindows;

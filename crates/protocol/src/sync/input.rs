@@ -41,11 +41,13 @@ pub enum SyncInput {
         thread: ThreadId,
         id: u64,
     },
-    /// As [`SyncInput::Unlock`], of a thread that is likely to take the lock again at once: the token may stay
-    /// here for a window, until [`SyncInput::LockWindowOver`].
+    /// As [`SyncInput::Unlock`], of a thread that is likely to take the lock again soon: it may stay free
+    /// here for a window, until [`SyncInput::LockWindowOver`], though another node waits. `at_once`: so soon that threads of
+    /// this node wait for the window, too.
     UnlockToReacquire {
         thread: ThreadId,
         id: u64,
+        at_once: bool,
     },
     /// The window of a lock is over. Nothing if its token is not kept any more.
     LockWindowOver {

@@ -16,15 +16,17 @@
 //! A node in line that waits for nobody does not know: it asks the one before it (`Probe`). A thread whose
 //! time is over becomes one that tries.
 //!
-//! A *window* keeps the token here for a short time after an unlock, though a successor waits (MIRAGE+ 2.1: a
+//! A *window* keeps the lock free here for a short time after an unlock, though a successor waits (MIRAGE+ 2.1: a
 //! time window, of a lock). The runtime asks for one ([`SyncInput::UnlockToReacquire`]) if the thread is likely to
-//! take the lock again at once. If it does, no message is needed. The window ends, and the token travels:
+//! take the lock again soon. If it does, no message is needed. If it is likely to be back at once, sooner than another thread
+//! of this node would run, such threads wait for the window as well. The window ends, and the next in line has the lock:
 //!
 //! - when the runtime's clock says so ([`SyncInput::LockWindowOver`]);
-//! - when the lock was taken [`RETURNS`] times since a successor is known;
-//! - when the successor asks whether it has to wait (`Probe`), for a thread of it that tries.
+//! - when the lock was taken [`RETURNS`] times since a successor is known, or [`LOCAL_RETURNS`] times by one thread;
+//! - when the successor asks whether it has to wait (`Probe`), for a thread of it that tries, or when a waiting thread's
+//!   time is over.
 //!
-//! So a successor waits no longer than one window for a thread that does not come back.
+//! So nobody waits longer than one window for a thread that does not come back.
 //!
 //! [`SyncInput::UnlockToReacquire`]: super::SyncInput::UnlockToReacquire
 //! [`SyncInput::LockWindowOver`]: super::SyncInput::LockWindowOver
@@ -43,9 +45,21 @@ use crate::mutant_macro::mutant;
 /// Local hand-overs allowed while another node waits for the token, of threads that need not come back.
 pub const LOCAL_HANDOVERS: u8 = 8;
 
-/// Times that a lock is taken again in its window while another node waits for the token, local hand-overs
-/// included.
+/// Times that a lock is taken again in its window while others wait for it, local hand-overs included where another
+/// node does.
 pub const RETURNS: u8 = 32;
+
+/// The same while only threads of this node wait.
+pub const LOCAL_RETURNS: u8 = 16;
+
+/// Whether a thread that unlocks is likely to take the lock again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Returns {
+    Unlikely,
+    Soon,
+    /// Sooner than another thread of this node would run that is woken now.
+    AtOnce,
+}
 
 /// One lock as one node sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -57,6 +71,8 @@ pub struct Lock {
     successor: Option<NodeId>,
     /// Whether the successor is to be told that the lock is taken.
     tell: bool,
+    /// How often the lock has gone to a thread of this node, or was kept for one, while another waited for it: since
+    /// the successor is known, or without one since this thread has it.
     handovers: u8,
 }
 
@@ -193,6 +209,8 @@ impl Lock {
 
     /// The thread waits no longer, unless the lock is free: it tries from now on.
     pub(super) fn withdraw(&mut self, context: &SyncContext, thread: ThreadId, out: &mut Effects) {
+        // A free lock is had.
+        self.end_window(context, out);
         let Some(place) = self.waiting.iter().position(|waiter| waiter.thread == thread) else {
             return;
         };
@@ -212,11 +230,10 @@ impl Lock {
         }
     }
 
-    /// `returns`: the thread is likely to take the lock again at once.
     pub(super) fn release(
         &mut self,
         context: &SyncContext,
-        (thread, returns): (ThreadId, bool),
+        (thread, returns): (ThreadId, Returns),
         out: &mut Effects,
     ) -> Result<(), SyncError> {
         if self.owner() != Some(thread) {
@@ -225,24 +242,36 @@ impl Lock {
                 IdName(context.id)
             )));
         }
-        let most = if returns { RETURNS } else { LOCAL_HANDOVERS };
+        let keeps = match returns {
+            Returns::Unlikely => false,
+            Returns::Soon => self.successor.is_some() && self.waiting.is_empty(),
+            Returns::AtOnce => self.successor.is_some() || !self.waiting.is_empty(),
+        };
+        let most = if self.successor.is_some() { RETURNS } else { LOCAL_RETURNS };
+        if keeps && self.handovers < most {
+            self.handovers += 1;
+            self.token = Token::Kept;
+            return Ok(());
+        }
+        let most = if returns == Returns::Unlikely { LOCAL_HANDOVERS } else { RETURNS };
+        self.hand_over(context, most, out);
+        Ok(())
+    }
+
+    /// The lock goes to the next thread of this node, or to the next node if `most` threads had it before.
+    fn hand_over(&mut self, context: &SyncContext, most: u8, out: &mut Effects) {
         let local_first = self.successor.is_none() || self.handovers < most;
         match self.waiting.pop_front() {
             Some(next) if local_first => {
-                self.handovers += u8::from(self.successor.is_some());
+                self.handovers = if self.successor.is_some() { self.handovers + 1 } else { 0 };
                 self.give(context, next.thread, out);
             }
             Some(next) => {
                 self.waiting.push_front(next);
                 self.pass_on(context, out);
             }
-            None if returns && self.successor.is_some() && self.handovers < RETURNS => {
-                self.handovers += 1;
-                self.token = Token::Kept;
-            }
             None => self.free(context, out),
         }
-        Ok(())
     }
 
     /// The window of a token that is kept is over.
@@ -251,7 +280,7 @@ impl Lock {
             return;
         });
         if self.token == Token::Kept {
-            self.free(context, out);
+            self.hand_over(context, LOCAL_HANDOVERS, out);
         }
     }
 
@@ -288,16 +317,16 @@ impl Lock {
                 mutant!("lock-token-copied" => {
                     context.send(to, LockMessage::Grant.about(context.id), out);
                 });
+                if self.token == Token::Elsewhere {
+                    return illegal(self);
+                }
+                (self.successor, self.handovers) = (Some(to), 0);
                 match self.token {
-                    Token::Free | Token::Offered => {
-                        self.successor = Some(to);
-                        self.pass_on(context, out);
-                    }
-                    Token::Owned(_) | Token::Abandoned | Token::Asked(_) => {
-                        self.successor = Some(to);
+                    Token::Free | Token::Offered => self.pass_on(context, out),
+                    Token::Kept => self.give_way(tell, context, out),
+                    Token::Owned(_) | Token::Abandoned | Token::Asked(_) | Token::Elsewhere => {
                         self.answer(tell, context, out);
                     }
-                    Token::Elsewhere | Token::Kept => return illegal(self),
                 }
                 Ok(())
             }
@@ -318,9 +347,8 @@ impl Lock {
                 self.tell_successor(context, out);
                 Ok(())
             }
-            // A free lock is had by who asks for it.
             LockMessage::Probe if self.token == Token::Kept && self.successor == Some(from) => {
-                self.end_window(context, out);
+                self.give_way(true, context, out);
                 Ok(())
             }
             // If it is not the next in line, the token is on its way to it.
@@ -379,6 +407,15 @@ impl Lock {
             }
         } else {
             self.tell_successor(context, out);
+        }
+    }
+
+    /// The token is kept. A free lock is had by who asks for it: if the successor asks, it or who waited before it gets the
+    /// lock now.
+    fn give_way(&mut self, asks: bool, context: &SyncContext, out: &mut Effects) {
+        self.tell |= asks;
+        if asks {
+            self.end_window(context, out);
         }
     }
 

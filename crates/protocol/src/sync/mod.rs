@@ -23,7 +23,7 @@ pub use barrier::Barrier;
 pub use condition::Condition;
 pub use context::SyncContext;
 pub use input::{SyncError, SyncInput, Withdrawable};
-pub use lock::{LOCAL_HANDOVERS, Lock, RETURNS};
+pub use lock::{LOCAL_HANDOVERS, LOCAL_RETURNS, Lock, RETURNS};
 pub use multigrain_types::sync_id::{COLLECTIVE, IdName, ONCE, WHOLE};
 pub use operand::{
     Element, MOST_OPERAND_BYTES, MOST_SHARE_BYTES, Operand, OperandError, Operation, Shape,

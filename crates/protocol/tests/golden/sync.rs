@@ -1,7 +1,7 @@
 //! Locks, barriers, semaphores, condition variables. Synchronization id n is managed by node n mod
 //! nodes.
 
-use multigrain_protocol::sync::{LOCAL_HANDOVERS, RETURNS, SyncInput};
+use multigrain_protocol::sync::{LOCAL_HANDOVERS, LOCAL_RETURNS, RETURNS, SyncInput};
 use multigrain_types::ThreadId;
 
 use crate::cluster::Cluster;
@@ -83,7 +83,7 @@ fn threads_of_a_node_hand_a_lock_over_but_not_for_ever() {
 
 #[test]
 fn a_lock_is_taken_again_in_its_window_but_not_for_ever() {
-    let back = SyncInput::UnlockToReacquire { thread: ThreadId(0), id: 0 };
+    let back = SyncInput::UnlockToReacquire { thread: ThreadId(0), id: 0, at_once: false };
     let mut cluster = Cluster::new(2, 0, 0);
     cluster.call(0, lock(0));
     cluster.call(1, lock(99));
@@ -105,7 +105,8 @@ fn a_lock_is_taken_again_in_its_window_but_not_for_ever() {
 
 #[test]
 fn threads_that_come_back_hand_a_lock_over_as_often_as_one_takes_it_again() {
-    let back = |thread| SyncInput::UnlockToReacquire { thread: ThreadId(thread), id: 0 };
+    let back =
+        |thread| SyncInput::UnlockToReacquire { thread: ThreadId(thread), id: 0, at_once: false };
     let mut cluster = Cluster::new(2, 0, 0);
     cluster.call(0, lock(0));
     cluster.call(0, lock(1));
@@ -123,9 +124,53 @@ fn threads_that_come_back_hand_a_lock_over_as_often_as_one_takes_it_again() {
     assert_eq!(cluster.trace()[..2], ["0 > 1: Lock Grant", "0 > 1: Lock Recall 0"]);
 }
 
+fn back_at_once(thread: u32) -> SyncInput {
+    SyncInput::UnlockToReacquire { thread: ThreadId(thread), id: 0, at_once: true }
+}
+
+#[test]
+fn threads_of_a_node_wait_for_the_window_of_one_that_is_back_at_once() {
+    let mut cluster = Cluster::new(1, 0, 0);
+    cluster.call(0, lock(0));
+    cluster.call(0, lock(1));
+    cluster.call(0, lock(2));
+    cluster.trace();
+    for next in [1, 2] {
+        for _ in 0..LOCAL_RETURNS {
+            cluster.call(0, back_at_once(next - 1));
+            cluster.call(0, lock(next - 1));
+            assert_eq!(cluster.trace(), [format!("0: wake {}", next - 1)]);
+        }
+        cluster.call(0, back_at_once(next - 1));
+        assert_eq!(cluster.trace(), [format!("0: wake {next}")], "but not for ever");
+    }
+    cluster.call(0, lock(0));
+    cluster.call(0, back_at_once(2));
+    cluster.call(0, SyncInput::LockWindowOver { id: 0 });
+    assert_eq!(cluster.trace(), ["0: wake 0"], "it did not come back");
+}
+
+#[test]
+fn a_request_meets_a_window_of_threads() {
+    let mut cluster = Cluster::new(2, 0, 0);
+    cluster.call(0, lock(0));
+    cluster.call(0, lock(1));
+    cluster.call(0, back_at_once(0));
+    cluster.trace();
+    cluster.call(1, lock(99));
+    cluster.settle();
+    assert_eq!(cluster.trace(), ["1 > 0: Lock Request"], "it waits, too");
+    cluster.call(0, SyncInput::LockWindowOver { id: 0 });
+    assert_eq!(cluster.trace(), ["0: wake 1"]);
+    cluster.call(0, unlock(1));
+    cluster.settle();
+    assert_eq!(cluster.trace(), ["0 > 1: Lock Grant", "1: wake 99"]);
+}
+
 #[test]
 fn the_end_of_a_window_passes_the_token_on_and_nobody_waiting_means_none() {
-    let back = |thread| SyncInput::UnlockToReacquire { thread: ThreadId(thread), id: 0 };
+    let back =
+        |thread| SyncInput::UnlockToReacquire { thread: ThreadId(thread), id: 0, at_once: false };
     let mut cluster = Cluster::new(2, 0, 0);
     cluster.call(0, lock(0));
     cluster.call(0, back(0));

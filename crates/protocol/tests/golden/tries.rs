@@ -37,12 +37,37 @@ fn a_try_of_a_lock_that_is_kept_for_a_window_has_it() {
     cluster.call(0, lock(0));
     cluster.call(1, try_lock(1));
     cluster.settle();
-    cluster.call(0, SyncInput::UnlockToReacquire { thread: thread(0), id: 0 });
+    cluster.call(0, SyncInput::UnlockToReacquire { thread: thread(0), id: 0, at_once: false });
     cluster.settle();
     cluster.trace();
     cluster.call(1, try_lock(1));
     cluster.settle();
     assert_eq!(cluster.trace(), ["1 > 0: Lock Probe", "0 > 1: Lock Grant", "1: wake 1"]);
+}
+
+#[test]
+fn a_try_of_a_lock_that_is_kept_before_threads_of_its_node_lets_them_have_it() {
+    let mut cluster = Cluster::new(2, 0, 0);
+    cluster.call(0, lock(0));
+    cluster.call(0, SyncInput::Lock { thread: ThreadId(7), id: 0 });
+    cluster.call(0, SyncInput::UnlockToReacquire { thread: thread(0), id: 0, at_once: true });
+    cluster.trace();
+    cluster.call(1, try_lock(1));
+    cluster.settle();
+    let refused =
+        ["1 > 0: Lock Request tell", "0: wake 7", "0 > 1: Lock Busy", "1: refuse 1", "1: wake 1"];
+    assert_eq!(cluster.trace(), refused);
+}
+
+#[test]
+fn a_thread_whose_time_is_over_while_a_lock_is_kept_has_it() {
+    let mut cluster = Cluster::new(1, 0, 0);
+    cluster.call(0, lock(0));
+    cluster.call(0, SyncInput::TimedLock { thread: ThreadId(7), id: 0 });
+    cluster.call(0, SyncInput::UnlockToReacquire { thread: thread(0), id: 0, at_once: true });
+    cluster.trace();
+    cluster.call(0, SyncInput::Withdraw { thread: ThreadId(7), from: Withdrawable::Lock(0) });
+    assert_eq!(cluster.trace(), ["0: wake 7"]);
 }
 
 #[test]

@@ -49,14 +49,20 @@ impl Driver {
         }
     }
 
-    /// A thread gives a lock back and is likely to take it again at once: if another node waits for the
-    /// token it stays here for a window.
+    /// Whether threads of this node are asleep that wait.
+    pub(crate) fn has_sleepers(&self) -> bool {
+        self.receiver.has_sleepers()
+    }
+
+    /// A thread gives a lock back and is likely to take it again soon, or at once: if others wait for it, it stays free for
+    /// a window.
     pub(crate) fn unlock_to_reacquire(
         &self,
         slot: &Slot,
         (thread, id): (ThreadId, u64),
+        at_once: bool,
     ) -> Result<(), Error> {
-        self.tell(SyncInput::UnlockToReacquire { thread, id })?;
+        self.tell(SyncInput::UnlockToReacquire { thread, id, at_once })?;
         if self.tables().keeps_lock(id) {
             slot.reacquisition.keep();
             if !self.engine.windows().keep_lock(id) {

@@ -11,9 +11,15 @@ use crate::shim::{AtomicBool, AtomicU64};
 
 /// A thread comes back soon if it does within so many nanoseconds.
 const SOON_NS: u64 = 20_000;
+/// And at once if it does within so many: a thread that is awake and waits for the lock would have it no earlier.
+const AT_ONCE_NS: u64 = 400;
+/// The same if threads have to be woken, which takes 7 to 12 us on two busy processors.
+const BEFORE_SLEEPERS_NS: u64 = 5_000;
 
 /// No lock's id.
 const NONE: u64 = u64::MAX;
+/// Longer than any time.
+const LONG: u64 = u64::MAX;
 
 /// The contended lock that a thread used last. Changed by that thread alone.
 #[derive(Debug)]
@@ -21,8 +27,8 @@ pub(crate) struct Reacquisition {
     lock: AtomicU64,
     /// When it was unlocked.
     unlocked_ns: AtomicU64,
-    /// Whether the thread came back soon the last time.
-    soon: AtomicBool,
+    /// How long after that the thread came back the last time.
+    away_ns: AtomicU64,
     /// Whether its token has stayed for a window at the last unlock.
     kept: AtomicBool,
 }
@@ -32,7 +38,7 @@ impl Reacquisition {
         Self {
             lock: AtomicU64::new(NONE),
             unlocked_ns: AtomicU64::new(0),
-            soon: AtomicBool::new(false),
+            away_ns: AtomicU64::new(LONG),
             kept: AtomicBool::new(false),
         }
     }
@@ -52,7 +58,7 @@ impl Reacquisition {
     pub(crate) fn before_lock(&self, lock: u64, now_ns: impl FnOnce() -> u64) {
         if self.follows(lock) {
             let since_ns = now_ns().saturating_sub(self.unlocked_ns.load(Ordering::Relaxed));
-            self.soon.store(since_ns < SOON_NS, Ordering::Relaxed);
+            self.away_ns.store(since_ns, Ordering::Relaxed);
         }
     }
 
@@ -61,7 +67,7 @@ impl Reacquisition {
         let follows = self.follows(lock);
         if waited && !follows {
             self.lock.store(lock, Ordering::Relaxed);
-            self.soon.store(false, Ordering::Relaxed);
+            self.away_ns.store(LONG, Ordering::Relaxed);
         } else if follows && !waited && !self.kept.load(Ordering::Relaxed) {
             self.lock.store(NONE, Ordering::Relaxed);
         }
@@ -70,9 +76,12 @@ impl Reacquisition {
         }
     }
 
-    /// It is about to unlock it: whether it is likely to come back soon.
-    pub(crate) fn is_likely(&self, lock: u64) -> bool {
-        self.follows(lock) && self.soon.load(Ordering::Relaxed)
+    /// It is about to unlock it: whether it is likely to come back soon, and if so, whether at once. `sleepers`: waiting
+    /// threads of this node are asleep.
+    pub(crate) fn expected(&self, lock: u64, sleepers: impl FnOnce() -> bool) -> Option<bool> {
+        let away_ns = self.away_ns.load(Ordering::Relaxed);
+        (self.follows(lock) && away_ns < SOON_NS)
+            .then(|| away_ns < AT_ONCE_NS || (away_ns < BEFORE_SLEEPERS_NS && sleepers()))
     }
 
     /// It has unlocked it.
@@ -105,11 +114,15 @@ mod tests {
         panic!("the clock is not looked at")
     }
 
-    /// Takes the lock and gives it back: whether the token may stay.
+    fn never_asked() -> bool {
+        panic!("nobody is expected")
+    }
+
+    /// Takes the lock and gives it back: whether it may stay free for a window.
     fn section(history: &Reacquisition, lock: u64, waited: bool, now_ns: u64) -> bool {
         history.before_lock(lock, || now_ns);
         history.after_lock(lock, waited);
-        let likely = history.is_likely(lock);
+        let likely = history.expected(lock, || false).is_some();
         history.after_unlock(lock, || now_ns + 1000);
         likely
     }
@@ -125,7 +138,7 @@ mod tests {
         section(&history, 7, false, 2000);
         history.before_lock(7, never);
         history.after_lock(7, false);
-        assert!(!history.is_likely(7));
+        assert_eq!(history.expected(7, never_asked), None);
     }
 
     #[test]
@@ -140,12 +153,28 @@ mod tests {
     }
 
     #[test]
+    fn who_came_back_before_anybody_could_wake_is_expected_at_once() {
+        let history = Reacquisition::new();
+        section(&history, 7, true, 0);
+        let expected = |away_ns, sleepers| {
+            history.after_unlock(7, || 0);
+            history.before_lock(7, || away_ns);
+            history.expected(7, || sleepers)
+        };
+        assert_eq!(expected(AT_ONCE_NS - 1, false), Some(true));
+        assert_eq!(expected(AT_ONCE_NS, false), Some(false));
+        assert_eq!(expected(BEFORE_SLEEPERS_NS - 1, true), Some(true));
+        assert_eq!(expected(BEFORE_SLEEPERS_NS, true), Some(false));
+        assert_eq!(expected(SOON_NS, true), None);
+    }
+
+    #[test]
     fn another_lock_begins_anew_and_what_was_kept_is_given_up_once() {
         let history = Reacquisition::new();
         section(&history, 7, true, 0);
         assert!(section(&history, 7, true, 2000));
         history.keep();
         assert_eq!((history.take_kept(), history.take_kept()), (Some(7), None));
-        assert!(!section(&history, 8, true, 3000) && !history.is_likely(7));
+        assert!(!section(&history, 8, true, 3000) && history.expected(7, never_asked).is_none());
     }
 }

@@ -100,6 +100,11 @@ impl Receiver {
         }
     }
 
+    /// Whether waiting threads are asleep, as all but one are.
+    pub(crate) fn has_sleepers(&self) -> bool {
+        self.role.waits_for_more_than(1)
+    }
+
     /// Another thread receives: wait for the wake-up, or for the role.
     fn stand_by(&self, slot: &Slot) -> StoodBy {
         match self.mode {

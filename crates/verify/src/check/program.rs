@@ -1,5 +1,6 @@
 //! What the checked threads do: tiny programs over minipages, and the job they run in.
 
+use crate::LockWindows;
 use core::fmt;
 
 use multigrain_protocol::Kind;
@@ -263,10 +264,8 @@ pub struct Job {
     pub windows: bool,
     /// Whether a window keeps all that threads are granted, from before they resume it, as the program may ask for.
     pub asked_windows: bool,
-    /// Whether unlocks leave tokens here for a window, of any length ([`SyncInput::UnlockToReacquire`]).
-    ///
-    /// [`SyncInput::UnlockToReacquire`]: multigrain_protocol::sync::SyncInput::UnlockToReacquire
-    pub lock_windows: bool,
+    /// Whether unlocks leave locks free here for a window.
+    pub lock_windows: LockWindows,
     /// Whether what each thread read is part of the state: a litmus test.
     pub observe: bool,
     /// Idle tokens of locks that a node keeps.
@@ -285,7 +284,7 @@ impl Job {
             progress: false,
             windows: false,
             asked_windows: false,
-            lock_windows: false,
+            lock_windows: LockWindows::None,
             observe: false,
             idle_tokens: IDLE_TOKENS,
         }
@@ -326,10 +325,10 @@ impl Job {
         self.with_windows()
     }
 
-    /// Unlocks leave tokens here for a window: see [`Job::lock_windows`].
+    /// Unlocks leave locks free here for a window: see [`Job::lock_windows`].
     #[must_use]
-    pub fn with_lock_windows(mut self) -> Self {
-        self.lock_windows = true;
+    pub fn with_lock_windows(mut self, lock_windows: LockWindows) -> Self {
+        self.lock_windows = lock_windows;
         self
     }
 

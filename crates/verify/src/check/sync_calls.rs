@@ -1,5 +1,6 @@
 //! Operations of checked programs as inputs of the synchronization engines.
 
+use crate::LockWindows;
 use multigrain_protocol::Input;
 use multigrain_protocol::sync::SyncInput;
 use multigrain_types::ThreadId;
@@ -13,14 +14,15 @@ pub(super) fn end_of_window(lock: u64) -> Input {
 
 /// What an operation asks of the synchronization engines, and whether its thread waits for it.
 /// `lock_windows`: see [`super::Job::lock_windows`].
-pub(super) fn synchronization(thread: ThreadId, op: Op, lock_windows: bool) -> (SyncInput, bool) {
+pub(super) fn synchronization(
+    thread: ThreadId,
+    op: Op,
+    lock_windows: LockWindows,
+) -> (SyncInput, bool) {
     let wide = u64::from;
     match op {
         Op::Lock(id) => (SyncInput::Lock { thread, id: wide(id) }, true),
-        Op::Unlock(id) if lock_windows => {
-            (SyncInput::UnlockToReacquire { thread, id: wide(id) }, false)
-        }
-        Op::Unlock(id) => (SyncInput::Unlock { thread, id: wide(id) }, false),
+        Op::Unlock(id) => (lock_windows.unlock(thread, wide(id)), false),
         Op::Barrier { id, local, total } => {
             (SyncInput::Barrier { thread, id: wide(id), local, total, quiescent: false }, true)
         }

@@ -11,6 +11,7 @@ mod owner;
 #[cfg(test)]
 mod tests;
 
+use crate::LockWindows;
 use multigrain_protocol::Kind;
 use multigrain_protocol::sync::IDLE_TOKENS;
 use multigrain_types::{Consistency, NodeId};
@@ -34,7 +35,7 @@ pub fn generate(rng: &mut Rng) -> Job {
     job.dynamic_after = rng.pick(&[0, 0, 1, 2]);
     job.tracks = rng.once_in(2);
     job.idle_tokens = if rng.once_in(2) { 0 } else { IDLE_TOKENS };
-    job.lock_windows = rng.once_in(2);
+    job.lock_windows = rng.pick(&LockWindows::ALL);
     // Where 32 bits end, a few counts on.
     job.first_number = rng.pick(&[0, 0, 0, u64::from(u32::MAX) - 1]);
     // One protocol alone, two or three times of four.

@@ -1,5 +1,6 @@
 //! What the checked threads do: straight-line programs without data races, and their job.
 
+use crate::LockWindows;
 use core::fmt;
 
 use multigrain_protocol::Kind;
@@ -188,10 +189,8 @@ pub struct Job {
     pub tracks: bool,
     /// Idle tokens of locks that a node keeps.
     pub idle_tokens: u32,
-    /// Whether unlocks leave tokens at their nodes for a window ([`SyncInput::UnlockToReacquire`]).
-    ///
-    /// [`SyncInput::UnlockToReacquire`]: multigrain_protocol::sync::SyncInput::UnlockToReacquire
-    pub lock_windows: bool,
+    /// Whether unlocks leave locks free at their nodes for a window.
+    pub lock_windows: LockWindows,
     /// Flushes, intervals and migrations are counted on from here.
     pub first_number: u64,
     /// Of the tree by which barriers of all threads go, if there are more nodes.
@@ -210,7 +209,7 @@ impl Job {
             dynamic_after: 0,
             tracks: false,
             idle_tokens: IDLE_TOKENS,
-            lock_windows: false,
+            lock_windows: LockWindows::None,
             first_number: 0,
             fan: Fan::default(),
         }
@@ -260,10 +259,10 @@ impl Job {
         Self { idle_tokens, ..self }
     }
 
-    /// The same, whose unlocks leave tokens for a window: see [`Job::lock_windows`].
+    /// The same, whose unlocks leave locks free for a window: see [`Job::lock_windows`].
     #[must_use]
-    pub fn with_lock_windows(self) -> Self {
-        Self { lock_windows: true, ..self }
+    pub fn with_lock_windows(self, lock_windows: LockWindows) -> Self {
+        Self { lock_windows, ..self }
     }
 
     /// Adds a thread.

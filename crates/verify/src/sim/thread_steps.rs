@@ -1,5 +1,6 @@
 //! What a thread does when its turn comes: accesses, traps, and calls of the runtime.
 
+use crate::LockWindows;
 use multigrain_protocol::held_accesses::Asking;
 use multigrain_protocol::sync::SyncInput;
 use multigrain_protocol::{Input, Kind, Words};
@@ -200,11 +201,10 @@ impl Simulation {
             Op::Unlock(page) => {
                 self.oracle.owners[page as usize] = None;
                 let id = self.program.ids.of(page);
-                // Every other time the token may stay, for as long as a frame travels or so.
-                if self.cluster.steps().is_multiple_of(2) {
-                    self.ask(node, SyncInput::Unlock { thread, id })?;
-                } else {
-                    self.ask(node, SyncInput::UnlockToReacquire { thread, id })?;
+                // Two times of three the lock may stay free here, for as long as a frame travels or so.
+                let windows = LockWindows::ALL[(self.cluster.steps() % 3) as usize];
+                self.ask(node, windows.unlock(thread, id))?;
+                if windows != LockWindows::None {
                     self.cluster.timer(LOCK_WINDOW_NS, lock_timer(node, page));
                 }
                 self.cluster.flush(node);

@@ -8,7 +8,7 @@ use super::super::barrier::{Arrival, Barrier};
 use super::super::condition::Condition;
 use super::super::context::SyncContext;
 use super::super::input::{SyncError, SyncInput, Withdrawable};
-use super::super::lock::{Lock, WaitLimit};
+use super::super::lock::{Lock, Returns, WaitLimit};
 use super::super::read_write::ReadWrite;
 use super::super::semaphore::Semaphore;
 use super::{SyncTables, with};
@@ -50,8 +50,13 @@ impl SyncTables {
                 self.acquire(at(id), thread, WaitLimit::Limited, out)
             }
             SyncInput::TryLock { thread, id } => self.acquire(at(id), thread, WaitLimit::None, out),
-            SyncInput::Unlock { thread, id } => self.unlock(at(id), (thread, false), out),
-            SyncInput::UnlockToReacquire { thread, id } => self.unlock(at(id), (thread, true), out),
+            SyncInput::Unlock { thread, id } => {
+                self.unlock(at(id), (thread, Returns::Unlikely), out)
+            }
+            SyncInput::UnlockToReacquire { thread, id, at_once } => {
+                let returns = if at_once { Returns::AtOnce } else { Returns::Soon };
+                self.unlock(at(id), (thread, returns), out)
+            }
             SyncInput::LockWindowOver { id } => self.lock_step(at(id), |lock, context| {
                 lock.end_window(context, out);
                 Ok(())
@@ -138,11 +143,10 @@ impl SyncTables {
         self.lock_step(context, |lock, context| lock.acquire(context, thread, patience, out))
     }
 
-    /// `returns`: the thread is likely to take the lock again at once.
     fn unlock(
         &mut self,
         context: SyncContext,
-        (thread, returns): (ThreadId, bool),
+        (thread, returns): (ThreadId, Returns),
         out: &mut Effects,
     ) -> Result<(), SyncError> {
         self.lock_step(context, |lock, context| lock.release(context, (thread, returns), out))?;

@@ -1,6 +1,7 @@
 //! Locks, barriers, semaphores and condition variables, alone and over shared data.
 
 use super::row::{Configuration, row};
+use crate::LockWindows;
 use crate::check::program::Op::{Add, Await, Barrier, Down, Lock, Read, Signal, Unlock, Up, Write};
 use crate::check::program::{Job, Op};
 
@@ -55,7 +56,7 @@ fn locks() -> Vec<Configuration> {
             "lock/windows-over-data",
             420,
             Job::new(2)
-                .with_lock_windows()
+                .with_lock_windows(LockWindows::Soon)
                 .minipage(0, 1)
                 .thread(0, &SECTION.repeat(2))
                 .thread(1, &SECTION.repeat(2)),
@@ -64,7 +65,7 @@ fn locks() -> Vec<Configuration> {
             "lock/windows-of-three-nodes",
             696,
             Job::new(3)
-                .with_lock_windows()
+                .with_lock_windows(LockWindows::Soon)
                 .thread(0, &PASS)
                 .thread(1, &PASS_TWICE)
                 .thread(2, &PASS_TWICE),
@@ -73,17 +74,47 @@ fn locks() -> Vec<Configuration> {
             "lock/windows-beside-hand-overs",
             336,
             Job::new(2)
-                .with_lock_windows()
+                .with_lock_windows(LockWindows::Soon)
                 .thread(0, &PASS_TWICE)
                 .thread(0, &PASS)
                 .thread(1, &PASS_TWICE),
+        ),
+        row(
+            "lock/windows-of-threads-of-a-node",
+            1,
+            Job::new(1)
+                .with_lock_windows(LockWindows::AtOnce)
+                .minipage(0, 0)
+                .thread(0, &SECTION.repeat(2))
+                .thread(0, &SECTION.repeat(2))
+                .thread(0, &SECTION),
+        ),
+        row(
+            "lock/windows-of-threads-beside-a-node",
+            1,
+            Job::new(2)
+                .with_lock_windows(LockWindows::AtOnce)
+                .thread(0, &PASS_TWICE)
+                .thread(0, &PASS_TWICE)
+                .thread(1, &PASS_TWICE),
+        ),
+        row(
+            "lock/windows-of-threads-meet-offers",
+            1,
+            Job::new(3)
+                .keeping(0)
+                .with_lock_windows(LockWindows::AtOnce)
+                .thread(0, &PASS)
+                .thread(1, &PASS_TWICE)
+                .thread(1, &PASS)
+                .thread(2, &PASS),
         ),
         row(
             "lock/windows-meet-offers",
             820,
             Job::new(3)
                 .keeping(0)
-                .with_lock_windows()
+                .with_lock_windows(LockWindows::Soon)
                 .thread(0, &PASS)
                 .thread(1, &PASS_TWICE)
                 .thread(2, &PASS),

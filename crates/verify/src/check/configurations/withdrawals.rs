@@ -1,5 +1,6 @@
 //! Threads that try, threads that wait for a while, and read-write locks. A withdrawal may come at any time.
 
+use crate::LockWindows;
 use multigrain_protocol::Kind;
 
 use super::row::{Configuration, row};
@@ -9,6 +10,7 @@ use crate::check::program::Op::{
 use crate::check::program::{Job, Op, Wanted};
 
 const PASS: [Op; 2] = [Lock(0), Unlock(0)];
+const PASS_TWICE: [Op; 4] = [Lock(0), Unlock(0), Lock(0), Unlock(0)];
 const SECTION: [Op; 4] = [Lock(0), Read(0), Write(0, 1), Unlock(0)];
 const TRY: [Op; 2] = [attempt(Wanted::Lock(0), false, 1), Unlock(0)];
 const TRY_SECTION: [Op; 4] = [attempt(Wanted::Lock(0), false, 3), Read(0), Write(0, 2), Unlock(0)];
@@ -56,9 +58,27 @@ pub(super) fn short() -> Vec<Configuration> {
             "try/windows-give-way",
             420,
             Job::new(2)
-                .with_lock_windows()
+                .with_lock_windows(LockWindows::Soon)
                 .thread(0, &TRY.repeat(2))
                 .thread(1, &[PASS, TRY, PASS].concat()),
+        ),
+        row(
+            "try/windows-of-threads-give-way",
+            1,
+            Job::new(2)
+                .with_lock_windows(LockWindows::AtOnce)
+                .thread(0, &TRY.repeat(2))
+                .thread(1, &[PASS, TRY, PASS].concat())
+                .thread(1, &PASS_TWICE),
+        ),
+        row(
+            "timed/windows-of-threads-give-way",
+            1,
+            Job::new(2)
+                .with_lock_windows(LockWindows::AtOnce)
+                .thread(0, &PASS_TWICE)
+                .thread(0, &WAIT_A_WHILE.repeat(2))
+                .thread(1, &[WAIT_A_WHILE, TRY].concat()),
         ),
         row(
             "timed/locks",

@@ -1,5 +1,6 @@
 //! Programs that run under both protocols of release consistency.
 
+use crate::LockWindows;
 use multigrain_protocol::Kind;
 use multigrain_types::Consistency;
 
@@ -265,10 +266,19 @@ fn locks(c: Consistency, job: fn(u16) -> Job) -> Vec<(&'static str, Job)> {
         (
             "a-lock-taken-again-in-its-window",
             job(2)
-                .with_lock_windows()
+                .with_lock_windows(LockWindows::Soon)
                 .minipage(c, 0, 0)
                 .thread(0, &COUNT.repeat(2))
                 .thread(1, &COUNT.repeat(2)),
+        ),
+        (
+            "a-lock-that-threads-take-again-in-its-window",
+            job(2)
+                .with_lock_windows(LockWindows::AtOnce)
+                .minipage(c, 0, 0)
+                .thread(0, &COUNT.repeat(2))
+                .thread(0, &COUNT.repeat(2))
+                .thread(1, &COUNT),
         ),
         (
             "prefetch-in-a-critical-section",

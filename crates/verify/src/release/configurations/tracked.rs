@@ -8,7 +8,7 @@ use super::shared_programs::{cases, rows as numbered};
 use crate::release::program::Job;
 
 /// How many states the cases have.
-const STATES: [(&str, usize); 29] = [
+const STATES: [(&str, usize); 30] = [
     ("tracked/two-writers-of-one-page", 227),
     ("tracked/two-writers-away-from-home", 853),
     ("tracked/writers-change-places", 276),
@@ -25,6 +25,7 @@ const STATES: [(&str, usize); 29] = [
     ("tracked/false-sharing-under-two-locks", 540),
     ("tracked/two-threads-on-a-node", 416),
     ("tracked/a-lock-taken-again-in-its-window", 219),
+    ("tracked/a-lock-that-threads-take-again-in-its-window", 946),
     ("tracked/prefetch-in-a-critical-section", 197),
     ("tracked/late-traps", 253),
     ("tracked/semaphore-hand-off", 85),
