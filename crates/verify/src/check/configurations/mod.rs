@@ -22,6 +22,7 @@ pub fn configurations(form: Form) -> Vec<Configuration> {
     rows.extend(litmus::short());
     rows.extend(synchronization::short());
     rows.extend(withdrawals::short());
+    rows.extend(withdrawals::windows());
     rows.extend(progress::short());
     if form == Form::Long {
         rows.extend(coherence::long());

@@ -22,36 +22,14 @@ const fn until(value: u8) -> Op {
 
 pub(super) fn short() -> Vec<Configuration> {
     let mut rows = locks();
+    rows.extend(lock_windows());
     rows.extend(barriers());
     rows.extend(signals());
     rows
 }
 
-fn locks() -> Vec<Configuration> {
+fn lock_windows() -> Vec<Configuration> {
     vec![
-        row(
-            "lock/over-data",
-            89,
-            Job::new(2).minipage(0, 1).thread(0, &SECTION).thread(1, &SECTION),
-        ),
-        row(
-            "lock/three-nodes",
-            540,
-            Job::new(3).thread(0, &PASS).thread(1, &PASS_TWICE).thread(2, &PASS_TWICE),
-        ),
-        row(
-            "lock/two-threads-a-node",
-            655,
-            Job::new(2).thread(0, &PASS).thread(0, &PASS).thread(1, &PASS_TWICE).thread(1, &PASS),
-        ),
-        row(
-            "lock/hand-overs-have-an-end",
-            4443,
-            Job::new(2)
-                .thread(0, &PASS.repeat(6))
-                .thread(0, &PASS.repeat(6))
-                .thread(1, &PASS_TWICE),
-        ),
         row(
             "lock/windows-over-data",
             420,
@@ -118,6 +96,34 @@ fn locks() -> Vec<Configuration> {
                 .thread(0, &PASS)
                 .thread(1, &PASS_TWICE)
                 .thread(2, &PASS),
+        ),
+    ]
+}
+
+fn locks() -> Vec<Configuration> {
+    vec![
+        row(
+            "lock/over-data",
+            89,
+            Job::new(2).minipage(0, 1).thread(0, &SECTION).thread(1, &SECTION),
+        ),
+        row(
+            "lock/three-nodes",
+            540,
+            Job::new(3).thread(0, &PASS).thread(1, &PASS_TWICE).thread(2, &PASS_TWICE),
+        ),
+        row(
+            "lock/two-threads-a-node",
+            655,
+            Job::new(2).thread(0, &PASS).thread(0, &PASS).thread(1, &PASS_TWICE).thread(1, &PASS),
+        ),
+        row(
+            "lock/hand-overs-have-an-end",
+            4443,
+            Job::new(2)
+                .thread(0, &PASS.repeat(6))
+                .thread(0, &PASS.repeat(6))
+                .thread(1, &PASS_TWICE),
         ),
         row(
             "lock/idle-tokens-go-home",

@@ -29,31 +29,8 @@ const fn until(value: u8, timed: bool) -> Op {
     }
 }
 
-pub(super) fn short() -> Vec<Configuration> {
+pub(super) fn windows() -> Vec<Configuration> {
     vec![
-        row(
-            "try/over-data",
-            97,
-            Job::new(2).minipage(0, 1).thread(0, &TRY_SECTION).thread(1, &SECTION),
-        ),
-        row(
-            "try/free-tokens-are-had-wherever-they-are",
-            976,
-            Job::new(3)
-                .keeping(0)
-                .thread(1, &[PASS, TRY].concat())
-                .thread(2, &[TRY, PASS].concat()),
-        ),
-        row(
-            "try/in-a-line-of-nodes",
-            2958,
-            Job::new(3).thread(0, &TRY.repeat(2)).thread(1, &TRY.repeat(2)).thread(2, &PASS),
-        ),
-        row(
-            "try/beside-who-waits",
-            1615,
-            Job::new(2).thread(0, &TRY).thread(0, &PASS).thread(1, &PASS).thread(1, &TRY.repeat(2)),
-        ),
         row(
             "try/windows-give-way",
             420,
@@ -79,6 +56,34 @@ pub(super) fn short() -> Vec<Configuration> {
                 .thread(0, &PASS_TWICE)
                 .thread(0, &WAIT_A_WHILE.repeat(2))
                 .thread(1, &[WAIT_A_WHILE, TRY].concat()),
+        ),
+    ]
+}
+
+pub(super) fn short() -> Vec<Configuration> {
+    vec![
+        row(
+            "try/over-data",
+            97,
+            Job::new(2).minipage(0, 1).thread(0, &TRY_SECTION).thread(1, &SECTION),
+        ),
+        row(
+            "try/free-tokens-are-had-wherever-they-are",
+            976,
+            Job::new(3)
+                .keeping(0)
+                .thread(1, &[PASS, TRY].concat())
+                .thread(2, &[TRY, PASS].concat()),
+        ),
+        row(
+            "try/in-a-line-of-nodes",
+            2958,
+            Job::new(3).thread(0, &TRY.repeat(2)).thread(1, &TRY.repeat(2)).thread(2, &PASS),
+        ),
+        row(
+            "try/beside-who-waits",
+            1615,
+            Job::new(2).thread(0, &TRY).thread(0, &PASS).thread(1, &PASS).thread(1, &TRY.repeat(2)),
         ),
         row(
             "timed/locks",

@@ -52,6 +52,7 @@ pub(super) fn cases(consistency: Consistency) -> Vec<(&'static str, Job)> {
     let job = |nodes| Job::new(nodes);
     let mut cases = barriers(consistency, job);
     cases.extend(locks(consistency, job));
+    cases.extend(lock_windows(consistency, job));
     cases.extend(others(consistency, job));
     cases.extend(large(consistency, job));
     cases
@@ -206,6 +207,28 @@ fn barriers(c: Consistency, job: fn(u16) -> Job) -> Vec<(&'static str, Job)> {
     ]
 }
 
+fn lock_windows(c: Consistency, job: fn(u16) -> Job) -> Vec<(&'static str, Job)> {
+    vec![
+        (
+            "a-lock-taken-again-in-its-window",
+            job(2)
+                .with_lock_windows(LockWindows::Soon)
+                .minipage(c, 0, 0)
+                .thread(0, &COUNT.repeat(2))
+                .thread(1, &COUNT.repeat(2)),
+        ),
+        (
+            "a-lock-that-threads-take-again-in-its-window",
+            job(2)
+                .with_lock_windows(LockWindows::AtOnce)
+                .minipage(c, 0, 0)
+                .thread(0, &COUNT.repeat(2))
+                .thread(0, &COUNT.repeat(2))
+                .thread(1, &COUNT),
+        ),
+    ]
+}
+
 fn locks(c: Consistency, job: fn(u16) -> Job) -> Vec<(&'static str, Job)> {
     let twice = COUNT.repeat(2);
     vec![
@@ -262,23 +285,6 @@ fn locks(c: Consistency, job: fn(u16) -> Job) -> Vec<(&'static str, Job)> {
                 .thread(0, &COUNT)
                 .thread(1, &COUNT)
                 .thread(1, &[Lock(0), Add(0, 0), Unlock(0), Lock(0), Read(0, 0), Unlock(0)]),
-        ),
-        (
-            "a-lock-taken-again-in-its-window",
-            job(2)
-                .with_lock_windows(LockWindows::Soon)
-                .minipage(c, 0, 0)
-                .thread(0, &COUNT.repeat(2))
-                .thread(1, &COUNT.repeat(2)),
-        ),
-        (
-            "a-lock-that-threads-take-again-in-its-window",
-            job(2)
-                .with_lock_windows(LockWindows::AtOnce)
-                .minipage(c, 0, 0)
-                .thread(0, &COUNT.repeat(2))
-                .thread(0, &COUNT.repeat(2))
-                .thread(1, &COUNT),
         ),
         (
             "prefetch-in-a-critical-section",
