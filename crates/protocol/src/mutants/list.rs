@@ -173,6 +173,7 @@ mutants! {
         "notices-forgotten-early" => "Lazy: a barrier's manager forgets notices that not all nodes have received.",
         "empty-plan-of-old" => "Lazy: in a tree, a barrier without a plan is passed on with the plan of the barrier before.",
         "old-plan-repeated" => "Lazy: a migration plan received in parts is added to the one before when nobody wrote in between.",
+        "newer-notice-forgotten" => "Lazy: an older notice takes the place of a newer one that came in the first part of a long batch.",
         "notified-before-queued" => "Lazy: notices count as sent before they are queued, and another message overtakes them.",
     RuntimeOfRelease:
         "twin-after-opening" => "Runtime: a twin is made after threads have written the page.",

@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use multigrain_types::MinipageId;
 
+use crate::mutant_macro::mutant;
+
 /// What one node wrote: of every minipage the last interval.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub(super) struct WriterLog {
@@ -19,12 +21,20 @@ impl WriterLog {
         self.last.len()
     }
 
-    /// What was written in an interval that is later than those before. An interval that writes what
-    /// one before it wrote, as loops do, takes no longer than walking over both.
+    /// What was written in an interval. Most often it is later than those before; but of a batch that came in parts the
+    /// first parts are entered before notices of older intervals come from other nodes. An interval that writes
+    /// what one before it wrote, as loops do, takes no longer than walking over both.
     pub(super) fn add(&mut self, interval: u64, mut written: Vec<MinipageId>) {
         written.sort_unstable();
         written.dedup();
-        let mut old = self.replace(interval, &written);
+        let (mut old, mut newer) = self.replace(interval, &written);
+        if !newer.is_empty() {
+            newer.sort_unstable();
+            written.retain(|minipage| newer.binary_search(minipage).is_err());
+        }
+        if written.is_empty() {
+            return;
+        }
         old.sort_unstable();
         for again in old.chunk_by(|one, other| one.0 == other.0) {
             let Entry::Occupied(mut before) = self.order.entry(again[0].0) else { continue };
@@ -39,14 +49,24 @@ impl WriterLog {
         self.order.entry(interval).or_default().append(&mut written.into_iter().collect());
     }
 
-    /// Makes this interval the last of minipages in ascending order; which had another one.
-    fn replace(&mut self, interval: u64, written: &[MinipageId]) -> Vec<(u64, MinipageId)> {
+    /// Makes this interval the last of minipages in ascending order, unless a later one is known; which had an older one,
+    /// and which have a newer one.
+    fn replace(
+        &mut self,
+        interval: u64,
+        written: &[MinipageId],
+    ) -> (Vec<(u64, MinipageId)>, Vec<MinipageId>) {
+        let (mut old, mut newer) = (Vec::new(), Vec::new());
         let (Some(&first), Some(&last)) = (written.first(), written.last()) else {
-            return Vec::new();
+            return (old, newer);
         };
-        let mut old = Vec::new();
         let mut swap = |before: &mut u64, minipage| {
-            old.push((core::mem::replace(before, interval), minipage));
+            let is_newer = mutant!("newer-notice-forgotten": false, else *before > interval);
+            if is_newer {
+                newer.push(minipage);
+            } else {
+                old.push((core::mem::replace(before, interval), minipage));
+            }
         };
         let mut new = Vec::new();
         // Close together: they are found in one walk.
@@ -72,7 +92,7 @@ impl WriterLog {
                 }
             }
         }
-        old
+        (old, newer)
     }
 
     /// What was written after an interval, by interval and then minipage.
@@ -102,6 +122,20 @@ impl WriterLog {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_later_interval_that_is_known_stays() {
+        let mut log = WriterLog::default();
+        let [one, two, far] = [1, 2, 1 << 40].map(MinipageId);
+        log.add(5, vec![one, far]);
+        log.add(4, vec![one]);
+        assert!(log.after(0).eq([(5, one), (5, far)]));
+        log.add(3, vec![far, two, one]);
+        assert!(log.after(0).eq([(3, two), (5, one), (5, far)]));
+        assert!(log.order.values().all(|minipages| !minipages.is_empty()));
+        log.add(6, vec![one, two]);
+        assert!(log.after(4).eq([(5, far), (6, one), (6, two)]));
+    }
 
     /// Whatever is written again: as if each minipage had been entered by itself.
     #[test]

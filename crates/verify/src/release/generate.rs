@@ -35,6 +35,7 @@ pub fn generate(rng: &mut Rng) -> Job {
     job.dynamic_after = rng.pick(&[0, 0, 1, 2]);
     job.tracks = rng.once_in(2);
     job.idle_tokens = if rng.once_in(2) { 0 } else { IDLE_TOKENS };
+    job.notices_in_a_frame = rng.pick(&[usize::MAX, usize::MAX, 1, 3]);
     job.lock_windows = rng.pick(&LockWindows::ALL);
     // Where 32 bits end, a few counts on.
     job.first_number = rng.pick(&[0, 0, 0, u64::from(u32::MAX) - 1]);

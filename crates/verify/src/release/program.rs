@@ -191,6 +191,8 @@ pub struct Job {
     pub idle_tokens: u32,
     /// Whether unlocks leave locks free at their nodes for a window.
     pub lock_windows: LockWindows,
+    /// Write notices that one frame holds, and as many moves of homes: more go in several.
+    pub notices_in_a_frame: usize,
     /// Flushes, intervals and migrations are counted on from here.
     pub first_number: u64,
     /// Of the tree by which barriers of all threads go, if there are more nodes.
@@ -210,6 +212,7 @@ impl Job {
             tracks: false,
             idle_tokens: IDLE_TOKENS,
             lock_windows: LockWindows::None,
+            notices_in_a_frame: usize::MAX,
             first_number: 0,
             fan: Fan::default(),
         }
@@ -263,6 +266,12 @@ impl Job {
     #[must_use]
     pub fn with_lock_windows(self, lock_windows: LockWindows) -> Self {
         Self { lock_windows, ..self }
+    }
+
+    /// The same, with so many write notices in a frame.
+    #[must_use]
+    pub fn with_notices_in_a_frame(self, notices_in_a_frame: usize) -> Self {
+        Self { notices_in_a_frame, ..self }
     }
 
     /// Adds a thread.

@@ -185,6 +185,24 @@ fn parts_of_a_plan_add_up_and_the_next_plan_replaces_it() {
     assert_eq!(log.switch(NodeId(0)), [(N, NodeId(1))]);
 }
 
+/// The parts of a long batch come one by one, and another node's notices in between.
+#[test]
+fn an_older_interval_does_not_take_the_place_of_a_later_one_that_came_in_parts() {
+    let mut job = job();
+    write(&mut job, 0, M);
+    let old = job[0].notices_for(NodeId(2), NODES, GRANT).unwrap();
+    write(&mut job, 0, N);
+    job[0].close_interval(vec![M, N]);
+    let parts = job[0].notices_for(NodeId(1), NODES, GRANT).unwrap().into_parts(1);
+    assert_eq!(parts.len(), 2);
+    job[1].receive(NodeId(0), &parts[0]).unwrap();
+    job[1].receive(NodeId(2), &old).unwrap();
+    job[1].receive(NodeId(0), &parts[1]).unwrap();
+    let all = job[1].notices_for(NodeId(2), NODES, GRANT).unwrap();
+    let last = |minipage| WriteNotice { writer: NodeId(0), interval: 3, minipage };
+    assert_eq!(all.notices, [last(M), last(N)]);
+}
+
 fn moves(epoch: u64, moves: &[(MinipageId, u16)]) -> WriteNotices {
     let moves = moves.iter().map(|&(minipage, home)| (minipage, NodeId(home))).collect();
     let plan = Some(MigrationPlan { epoch, clock: Vec::new(), moves });

@@ -59,7 +59,7 @@ fn lock_windows() -> Vec<Configuration> {
         ),
         row(
             "lock/windows-of-threads-of-a-node",
-            1,
+            589,
             Job::new(1)
                 .with_lock_windows(LockWindows::AtOnce)
                 .minipage(0, 0)
@@ -69,7 +69,7 @@ fn lock_windows() -> Vec<Configuration> {
         ),
         row(
             "lock/windows-of-threads-beside-a-node",
-            1,
+            815,
             Job::new(2)
                 .with_lock_windows(LockWindows::AtOnce)
                 .thread(0, &PASS_TWICE)
@@ -78,7 +78,7 @@ fn lock_windows() -> Vec<Configuration> {
         ),
         row(
             "lock/windows-of-threads-meet-offers",
-            1,
+            4393,
             Job::new(3)
                 .keeping(0)
                 .with_lock_windows(LockWindows::AtOnce)

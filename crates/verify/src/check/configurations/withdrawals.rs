@@ -41,7 +41,7 @@ pub(super) fn windows() -> Vec<Configuration> {
         ),
         row(
             "try/windows-of-threads-give-way",
-            1,
+            4806,
             Job::new(2)
                 .with_lock_windows(LockWindows::AtOnce)
                 .thread(0, &TRY.repeat(2))
@@ -50,7 +50,7 @@ pub(super) fn windows() -> Vec<Configuration> {
         ),
         row(
             "timed/windows-of-threads-give-way",
-            1,
+            7455,
             Job::new(2)
                 .with_lock_windows(LockWindows::AtOnce)
                 .thread(0, &PASS_TWICE)

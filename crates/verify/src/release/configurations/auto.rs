@@ -12,7 +12,7 @@ use crate::release::program::Op::{
 use crate::release::program::{Job, Op};
 
 /// How many states the cases have.
-const STATES: [(&str, usize); 30] = [
+const STATES: [(&str, usize); 31] = [
     ("auto/two-writers-of-one-page", 249),
     ("auto/two-writers-away-from-home", 1117),
     ("auto/writers-change-places", 411),
@@ -28,11 +28,12 @@ const STATES: [(&str, usize); 30] = [
     ("auto/upgrade-meets-a-release", 878),
     ("auto/false-sharing-under-two-locks", 678),
     ("auto/two-threads-on-a-node", 424),
-    ("auto/a-lock-taken-again-in-its-window", 235),
-    ("auto/a-lock-that-threads-take-again-in-its-window", 978),
     ("auto/prefetch-in-a-critical-section", 207),
     ("auto/late-traps", 259),
+    ("auto/a-lock-taken-again-in-its-window", 235),
+    ("auto/a-lock-that-threads-take-again-in-its-window", 978),
     ("auto/semaphore-hand-off", 85),
+    ("auto/notices-in-several-frames", 890),
     ("auto/semaphore-of-two-units", 202),
     ("auto/first-touch", 231),
     ("auto/notified-by-other-means", 302),

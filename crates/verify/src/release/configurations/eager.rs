@@ -6,7 +6,7 @@ use super::row::Configuration;
 use super::shared_programs::{cases, rows as numbered};
 
 /// How many states the cases have.
-const STATES: [(&str, usize); 30] = [
+const STATES: [(&str, usize); 31] = [
     ("eager/two-writers-of-one-page", 352),
     ("eager/two-writers-away-from-home", 1359),
     ("eager/writers-change-places", 609),
@@ -22,11 +22,12 @@ const STATES: [(&str, usize); 30] = [
     ("eager/upgrade-meets-a-release", 1520),
     ("eager/false-sharing-under-two-locks", 439),
     ("eager/two-threads-on-a-node", 476),
-    ("eager/a-lock-taken-again-in-its-window", 241),
-    ("eager/a-lock-that-threads-take-again-in-its-window", 966),
     ("eager/prefetch-in-a-critical-section", 335),
     ("eager/late-traps", 265),
+    ("eager/a-lock-taken-again-in-its-window", 241),
+    ("eager/a-lock-that-threads-take-again-in-its-window", 966),
     ("eager/semaphore-hand-off", 99),
+    ("eager/notices-in-several-frames", 744),
     ("eager/semaphore-of-two-units", 153),
     ("eager/first-touch", 384),
     ("eager/notified-by-other-means", 486),

@@ -7,7 +7,7 @@ use super::row::Configuration;
 use super::shared_programs::{cases, rows as numbered};
 
 /// How many states the cases have.
-const STATES: [(&str, usize); 30] = [
+const STATES: [(&str, usize); 31] = [
     ("lazy/two-writers-of-one-page", 249),
     ("lazy/two-writers-away-from-home", 949),
     ("lazy/writers-change-places", 356),
@@ -23,11 +23,12 @@ const STATES: [(&str, usize); 30] = [
     ("lazy/upgrade-meets-a-release", 851),
     ("lazy/false-sharing-under-two-locks", 717),
     ("lazy/two-threads-on-a-node", 424),
-    ("lazy/a-lock-taken-again-in-its-window", 235),
-    ("lazy/a-lock-that-threads-take-again-in-its-window", 978),
     ("lazy/prefetch-in-a-critical-section", 207),
     ("lazy/late-traps", 259),
+    ("lazy/a-lock-taken-again-in-its-window", 235),
+    ("lazy/a-lock-that-threads-take-again-in-its-window", 978),
     ("lazy/semaphore-hand-off", 85),
+    ("lazy/notices-in-several-frames", 830),
     ("lazy/semaphore-of-two-units", 178),
     ("lazy/first-touch", 231),
     ("lazy/notified-by-other-means", 254),

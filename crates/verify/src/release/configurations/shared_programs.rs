@@ -327,6 +327,32 @@ fn others(c: Consistency, job: fn(u16) -> Job) -> Vec<(&'static str, Job)> {
                 .thread(2, &[Down(2), Add(0, 0), Up(3, 1)]),
         ),
         (
+            "notices-in-several-frames",
+            job(4)
+                .with_notices_in_a_frame(1)
+                .minipage(c, 0, 0)
+                .minipage(c, 0, 0)
+                .thread(
+                    0,
+                    &[
+                        [Write(0, 0, 1), Write(1, 0, 1), Up(3, 1), Down(0)].as_slice(),
+                        &[Write(0, 0, 2), Up(3, 1), Down(4)],
+                        &[Write(0, 0, 3), Write(1, 0, 3), Up(1, 1)],
+                    ]
+                    .concat(),
+                )
+                .thread(1, &[Down(1), Up(2, 1)])
+                .thread(2, &[Down(2), Down(2), Up(7, 1)])
+                .thread(
+                    3,
+                    &[
+                        [Down(3), Read(0, 0), Read(1, 0), Up(0, 1), Down(3), Read(0, 0)].as_slice(),
+                        &[Up(4, 1), Up(2, 1), Down(7), Read(0, 0)],
+                    ]
+                    .concat(),
+                ),
+        ),
+        (
             "semaphore-of-two-units",
             job(3)
                 .minipage(c, 1, 0)

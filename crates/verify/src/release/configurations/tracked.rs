@@ -8,7 +8,7 @@ use super::shared_programs::{cases, rows as numbered};
 use crate::release::program::Job;
 
 /// How many states the cases have.
-const STATES: [(&str, usize); 30] = [
+const STATES: [(&str, usize); 31] = [
     ("tracked/two-writers-of-one-page", 227),
     ("tracked/two-writers-away-from-home", 853),
     ("tracked/writers-change-places", 276),
@@ -24,11 +24,12 @@ const STATES: [(&str, usize); 30] = [
     ("tracked/upgrade-meets-a-release", 809),
     ("tracked/false-sharing-under-two-locks", 540),
     ("tracked/two-threads-on-a-node", 416),
-    ("tracked/a-lock-taken-again-in-its-window", 219),
-    ("tracked/a-lock-that-threads-take-again-in-its-window", 946),
     ("tracked/prefetch-in-a-critical-section", 197),
     ("tracked/late-traps", 253),
+    ("tracked/a-lock-taken-again-in-its-window", 219),
+    ("tracked/a-lock-that-threads-take-again-in-its-window", 946),
     ("tracked/semaphore-hand-off", 85),
+    ("tracked/notices-in-several-frames", 686),
     ("tracked/semaphore-of-two-units", 178),
     ("tracked/first-touch", 199),
     ("tracked/notified-by-other-means", 252),
