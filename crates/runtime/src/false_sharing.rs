@@ -80,8 +80,47 @@ pub(crate) struct Trapped {
     minipage: MinipageId,
     address: usize,
     kind: Kind,
-    /// Where in the minipage the line begins, and its bytes: fewer at the end of a minipage.
-    line: Option<(usize, [u8; LINE_BYTES], usize)>,
+    line: Option<Line>,
+}
+
+/// What of a minipage lies in a cache line, and what of that in the word of a trap; either may begin before the minipage
+/// and end behind it.
+#[derive(Clone, Copy, Debug)]
+struct Line {
+    /// Where in the minipage it begins.
+    start: usize,
+    bytes: [u8; LINE_BYTES],
+    len: usize,
+    /// Where in the line the word begins and ends.
+    word: (usize, usize),
+}
+
+impl Line {
+    /// The line of a trap at an address, of a minipage with these contents that lies at `base`.
+    fn of(address: usize, base: usize, contents: &[u8]) -> Option<Self> {
+        let part = |size: usize| {
+            let start = address / size * size;
+            let end = (start + size).min(base + contents.len());
+            start.max(base) - base..end.saturating_sub(base)
+        };
+        let (line, word) = (part(LINE_BYTES), part(WORD_BYTES));
+        let found = contents.get(line.clone()).filter(|found| !found.is_empty())?;
+        let mut bytes = [0; LINE_BYTES];
+        bytes[..found.len()].copy_from_slice(found);
+        let word = (word.start - line.start, word.end - line.start);
+        Some(Self { start: line.start, bytes, len: found.len(), word })
+    }
+
+    /// What nobody else has written since, as `now` says of each byte of the minipage.
+    fn part(&self, now: impl Fn(usize) -> u8) -> Part {
+        let is_same =
+            |mut range: Range<usize>| range.all(|at| now(self.start + at) == self.bytes[at]);
+        match () {
+            () if is_same(0..self.len) => Part::Line,
+            () if is_same(self.word.0..self.word.1) => Part::Word,
+            () => Part::Shared,
+        }
+    }
 }
 
 impl FalseSharing {
@@ -121,12 +160,7 @@ impl FalseSharing {
     ) -> Trapped {
         let line_of = |kept: &[u8]| {
             let area = platform.tables().area(minipage.area())?;
-            let offset = address.checked_sub(area.record.area.address(minipage.index()))?;
-            let start = offset / LINE_BYTES * LINE_BYTES;
-            let bytes = kept.get(start..kept.len().min(start + LINE_BYTES))?;
-            let mut line = [0; LINE_BYTES];
-            line[..bytes.len()].copy_from_slice(bytes);
-            (!bytes.is_empty()).then_some((start, line, bytes.len()))
+            Line::of(address, area.record.area.address(minipage.index()), kept)
         };
         let uses = lock(&self.uses);
         let kept = uses.by_minipage.get(&minipage).and_then(|entry| entry.kept.as_deref());
@@ -136,20 +170,13 @@ impl FalseSharing {
     /// It has what it trapped for.
     pub(crate) fn served(&self, trapped: Trapped, platform: &Platform) {
         let Trapped { minipage, address, kind, line } = trapped;
-        let part = line.map(|(start, line, len)| {
+        let part = line.map(|line| {
             let (page, _) = platform.memory().privileged(minipage);
-            let now = |at: usize| {
-                let byte = page.wrapping_add(start + at);
+            line.part(|at| {
+                let byte = page.wrapping_add(at);
                 // SAFETY: a byte of the minipage, and the privileged view is readable there.
                 unsafe { byte.read_volatile() }
-            };
-            let is_same = |mut range: Range<usize>| range.all(|at| now(at) == line[at]);
-            let word = address % LINE_BYTES / WORD_BYTES * WORD_BYTES;
-            match () {
-                () if is_same(0..len) => Part::Line,
-                () if is_same(word..len.min(word + WORD_BYTES)) => Part::Word,
-                () => Part::Shared,
-            }
+            })
         });
         let interval = self.intervals.load(Ordering::Relaxed);
         let mut uses = lock(&self.uses);
@@ -238,6 +265,29 @@ mod tests {
         entry.count(Some(Part::Word), (0, Kind::Read), 1);
         entry.count(None, (0, Kind::Write), 1);
         assert_eq!((entry.faults, entry.apart, entry.beside), (7, 2, 2));
+    }
+
+    #[test]
+    fn the_word_of_a_trap_is_compared_wherever_its_minipage_begins() {
+        let contents: Vec<u8> = (0..148).collect();
+        for base in [0, 4, 148, 296, 4092] {
+            for at in 0..contents.len() {
+                let line = Line::of(base + at, base, &contents).unwrap();
+                let written =
+                    |wrote: usize| line.part(|byte| contents[byte] ^ u8::from(byte == wrote));
+                assert_eq!(written(at), Part::Shared, "{base} {at}");
+                for other in 0..contents.len() {
+                    let same = |size: usize| (base + at) / size == (base + other) / size;
+                    let expected = match (same(WORD_BYTES), same(LINE_BYTES)) {
+                        (true, _) => Part::Shared,
+                        (false, true) => Part::Word,
+                        (false, false) => Part::Line,
+                    };
+                    assert_eq!(written(other), expected, "{base} {at} {other}");
+                }
+            }
+        }
+        assert!(Line::of(500, 100, &contents).is_none(), "beyond it");
     }
 
     #[test]

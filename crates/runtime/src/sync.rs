@@ -243,19 +243,17 @@ impl Synchronization {
             return Ok(());
         }
         self.lock(driver, id, Patience::Endless)?;
+        // Without it, whoever comes next would wait for ever.
+        let unlock = OnReturn(|| _ = self.unlock(driver, id));
         match self.semaphore_wait(driver, id, Patience::None) {
             Ok(()) => {}
-            Err(Error::Busy(_)) => {
-                // Without it, whoever comes next would wait for ever.
-                let unlock = OnUnwind(|| _ = self.unlock(driver, id));
-                run();
-                core::mem::forget(unlock);
-            }
+            Err(Error::Busy(_)) => run(),
             Err(error) => return Err(error),
         }
         self.semaphore_post(driver, id, 2)?;
         self.semaphore_wait(driver, id, Patience::Endless)?;
         lock(&self.done).insert(id);
+        core::mem::forget(unlock);
         self.unlock(driver, id)
     }
 
@@ -452,10 +450,10 @@ fn manager_of(driver: &Driver, id: u64) -> NodeId {
     SyncContext::new(driver.me(), driver.nodes(), id).manager
 }
 
-/// Done where it is dropped: by a panic, by an exception of C++, by `pthread_exit`. Else it is forgotten.
-struct OnUnwind<F: FnMut()>(F);
+/// Done where it is dropped: by an error, a panic, an exception of C++, or `pthread_exit`. Else it is forgotten.
+struct OnReturn<F: FnMut()>(F);
 
-impl<F: FnMut()> Drop for OnUnwind<F> {
+impl<F: FnMut()> Drop for OnReturn<F> {
     fn drop(&mut self) {
         self.0();
     }

@@ -72,6 +72,18 @@ fn a_limit_of_addresses_that_is_reached_later_is_named_and_not_that_of_mappings(
 }
 
 #[test]
+fn what_a_node_could_not_map_is_given_back_by_all() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "unmapped");
+    for &guard in guards() {
+        for node in ["0", "1", "2"] {
+            let setting = Setting { guard, options: &["--shared", "1500M"], ..Setting::nodes(3) };
+            run_well(&launcher(), &setting, &program, &[node]);
+        }
+    }
+}
+
+#[test]
 fn hints_and_system_calls_on_shared_buffers_work() {
     run_in_every_way("hints", &[1, 2, 4], 1);
 }

@@ -19,7 +19,7 @@ pub struct MigrationPlan {
 }
 
 /// A home that barriers have migrated so often in a row has writers that change: it is dynamic, it
-/// goes to the next node that fetches it to write. `HomeMoves::count` of `hlrc` counts; only minipages whose consistency has
+/// goes to the next node where a thread waits for it. `HomeMoves::count` of `hlrc` counts; only minipages whose consistency has
 /// [`crate::Homes::Dynamic`] have such homes (ADR 11).
 pub const DYNAMIC_AFTER: u8 = 2;
 

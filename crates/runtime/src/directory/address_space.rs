@@ -27,16 +27,19 @@ pub(super) struct Announced {
     pub(super) asker: Asker,
     pub(super) missing: NodeSet,
     pub(super) code: i32,
-    /// Whether it is retired.
-    pub(super) retires: Option<Retires>,
+    pub(super) stage: Stage,
 }
 
-/// An area that is taken away, when all nodes that are missing have done so.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Retires {
-    /// From who has made it: that knows whether it may be. Then from the others.
-    Owner(Area),
-    All(Area),
+/// What the nodes that are missing are to do with an area.
+#[derive(Clone, Debug)]
+pub(super) enum Stage {
+    /// Map it; these have.
+    Map(Area, NodeSet),
+    /// Take it away, though it is new: another node could not map it. Who asked for it gets this code.
+    TakeBack(Area, i32),
+    /// Who has made it takes it away: that knows whether it may. Then the others.
+    RetireAtOwner(Area),
+    Retire(Area),
 }
 
 /// Why the directory has no place for an area.

@@ -14,7 +14,7 @@ use crate::driver::Driver;
 use crate::error::{Error, code as error_code};
 use crate::frames::{Asker, Request};
 use crate::shim::{Mutex, lock};
-use address_space::{Announced, Places, Retires};
+use address_space::{Announced, Places, Stage};
 use multigrain_memory::{Area, MAX_MINIPAGE_BYTES, SegmentId, Shape, VIEWS_BASE, diff};
 use multigrain_protocol::NodeSet;
 use multigrain_transport::{Header, Payload};
@@ -127,10 +127,16 @@ pub(crate) fn return_area(driver: &Driver, id: AreaId) {
     let _ = driver.request(NodeId(0), Request::AreaReturn, id.0.into(), 0, &[]);
 }
 
-/// Any node: an area is no more. One that this node has made it keeps, unless it lets it go: it has given it back.
-pub(crate) fn serve_retire(driver: &Driver, lets_go: impl FnOnce(AreaId) -> bool, id: u64) -> bool {
+/// Any node: an area is no more. One that this node has made it keeps, unless it lets it go: it has given it back, or
+/// never had it, for it is `fresh`.
+pub(crate) fn serve_retire(
+    driver: &Driver,
+    lets_go: impl FnOnce(AreaId) -> bool,
+    id: u64,
+    fresh: bool,
+) -> bool {
     let Ok(id) = u32::try_from(id).map(AreaId) else { return false };
-    let own = driver.tables().area(id).is_some_and(|one| one.record.owner == driver.me());
+    let own = !fresh && driver.tables().area(id).is_some_and(|one| one.record.owner == driver.me());
     if own && !lets_go(id) {
         driver.keep_area(id);
         return true;
@@ -156,6 +162,7 @@ fn map_record(driver: &Driver, record: AreaRecord) -> i32 {
     }
     if let Err(error) = mapped {
         driver.platform().launcher().warn(&error.to_string());
+        take_back(driver, record.area.id);
         return Error::Limit(String::new()).code();
     }
     let is_ready = driver.platform().coders().prepare(record.compression());
@@ -166,8 +173,15 @@ fn map_record(driver: &Driver, record: AreaRecord) -> i32 {
         driver.mesh().allow_answers(ANSWER_BYTES * record.area.minipages() as usize);
         0
     } else {
+        take_back(driver, record.area.id);
         Error::Limit(String::new()).code()
     }
+}
+
+/// An area of which more could not be had than its views.
+fn take_back(driver: &Driver, id: AreaId) {
+    // Nothing can be done about an error: the memory is not used again.
+    let _ = driver.memory().retire_area(id).and_then(|()| driver.memory().discard_area(id));
 }
 
 impl Directory {
@@ -194,11 +208,12 @@ impl Directory {
                     return true;
                 }
             };
+        let area = Area { id, base, file_offset, ..wish.area };
+        let stage = Stage::Map(area, NodeSet::default());
         let missing = NodeSet::all(driver.nodes());
-        directory.announced.insert(id.0, Announced { asker, missing, code: 0, retires: None });
+        directory.announced.insert(id.0, Announced { asker, missing, code: 0, stage });
         drop(directory);
 
-        let area = Area { id, base, file_offset, ..wish.area };
         let record = AreaRecord { area, owner: asker.node, ..wish };
         let body = record.to_bytes().unwrap_or_default();
         for to in (0..driver.nodes()).map(NodeId).filter(|&to| to != driver.me()) {
@@ -233,31 +248,58 @@ impl Directory {
         }
         if code != 0 {
             announced.code = u32::try_from(code).unwrap_or(u32::MAX).cast_signed();
+        } else if let Stage::Map(_, mapped) = &mut announced.stage {
+            mapped.insert(from);
         }
         if !announced.missing.is_empty() {
             return true;
         }
-        let Some(Announced { asker, code, retires, .. }) = directory.announced.remove(&id) else {
+        let Some(Announced { asker, code, stage, .. }) = directory.announced.remove(&id) else {
             return true;
         };
-        if let (0, Some(Retires::Owner(area))) = (code, retires) {
-            let mut missing = NodeSet::all(driver.nodes());
-            missing.remove(from);
-            if !missing.is_empty() {
-                let announced =
-                    Announced { asker, missing, code, retires: Some(Retires::All(area)) };
-                directory.announced.insert(id, announced);
+        let next = match (code, stage) {
+            (0, Stage::RetireAtOwner(area)) => {
+                let mut missing = NodeSet::all(driver.nodes());
+                missing.remove(from);
+                Some((area, missing, Stage::Retire(area)))
+            }
+            (1.. | ..0, Stage::Map(area, mapped)) => {
+                Some((area, mapped, Stage::TakeBack(area, code)))
+            }
+            (0, Stage::Retire(area)) => {
+                directory.give(&area);
+                None
+            }
+            (_, Stage::TakeBack(area, failure)) => {
+                if code == 0 {
+                    directory.give(&area);
+                }
                 drop(directory);
-                retire_elsewhere(driver, AreaId(id), from);
+                driver.answer(asker, failure, id.into());
                 return true;
             }
+            // What a node could not take away stays where it is.
+            (0, Stage::Map(..)) | (_, Stage::RetireAtOwner(_) | Stage::Retire(_)) => None,
+        };
+        match next {
+            Some((area, missing, stage)) if missing.is_empty() => {
+                directory.give(&area);
+                drop(directory);
+                let code = if let Stage::TakeBack(_, failure) = stage { failure } else { code };
+                driver.answer(asker, code, id.into());
+            }
+            Some((_, missing, stage)) => {
+                let fresh = matches!(stage, Stage::TakeBack(..));
+                let nodes: Vec<NodeId> = missing.iter().collect();
+                directory.announced.insert(id, Announced { asker, missing, code: 0, stage });
+                drop(directory);
+                tell_to_retire(driver, nodes, AreaId(id), fresh);
+            }
+            None => {
+                drop(directory);
+                driver.answer(asker, code, id.into());
+            }
         }
-        // What a node could not take away stays where it is.
-        if let (0, Some(Retires::Owner(area) | Retires::All(area))) = (code, retires) {
-            directory.give(&area);
-        }
-        drop(directory);
-        driver.answer(asker, code, id.into());
         true
     }
 
@@ -279,31 +321,40 @@ impl Directory {
             driver.answer(asker, Error::NotPermitted(String::new()).code(), 0);
             return true;
         };
-        let (missing, retires) = (core::iter::once(owner).collect(), Retires::Owner(area));
-        let announced = Announced { asker, missing, code: 0, retires: Some(retires) };
+        let (missing, stage) = (core::iter::once(owner).collect(), Stage::RetireAtOwner(area));
+        let announced = Announced { asker, missing, code: 0, stage };
         directory.announced.insert(id.0, announced);
         drop(directory);
         if owner == driver.me() {
-            return serve_retire(driver, lets_go, id.0.into());
+            return serve_retire(driver, lets_go, id.0.into(), false);
         }
-        tell_to_retire(driver, owner, id);
+        tell_to_retire(driver, [owner], id, false);
         true
     }
 }
 
-/// Node 0: the area's owner has taken it away, now all others do.
-fn retire_elsewhere(driver: &Driver, id: AreaId, owner: NodeId) {
-    let others = (0..driver.nodes()).map(NodeId).filter(|&node| node != owner);
-    for to in others.filter(|&node| node != driver.me()) {
-        tell_to_retire(driver, to, id);
+/// Node 0: these nodes take an area away. `fresh`: it never was to be had.
+fn tell_to_retire(
+    driver: &Driver,
+    nodes: impl IntoIterator<Item = NodeId>,
+    id: AreaId,
+    fresh: bool,
+) {
+    let mut own = false;
+    for to in nodes {
+        own |= to == driver.me();
+        if to != driver.me() {
+            let header = Header {
+                kind: Request::AreaRetire.number(),
+                from: driver.me().0,
+                subject: id.0.into(),
+                value: fresh.into(),
+                ..Header::default()
+            };
+            driver.platform().send_frame(to, header, Payload::None);
+        }
     }
-    if owner != driver.me() {
+    if own {
         driver.retire_area(id);
     }
-}
-
-fn tell_to_retire(driver: &Driver, to: NodeId, id: AreaId) {
-    let (kind, from, subject) = (Request::AreaRetire.number(), driver.me().0, id.0.into());
-    let header = Header { kind, from, subject, ..Header::default() };
-    driver.platform().send_frame(to, header, Payload::None);
 }

@@ -8,7 +8,7 @@
 //!  of services ---+                                          +-> Driver::serve_request -> Services
 //! ```
 //!
-//! Steps of this node's own ([`steps`]), faults ([`fetch`], [`access`]), requests between nodes ([`requests`]) and threads that begin and end
+//! Steps of this node's own ([`steps`]), faults ([`fetch`], [`held_instructions`]), requests between nodes ([`requests`]) and threads that begin and end
 //! ([`thread_registration`]) enter here; nothing below knows where they came from. What a request means is known to the
 //! services above, which the driver only knows as [`Services`].
 

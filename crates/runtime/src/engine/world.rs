@@ -51,8 +51,8 @@ pub(super) struct RealWorld<'a> {
     woken: SmallVec<[ThreadId; 4]>,
 }
 
-/// Notices, or moves, in one frame.
-const NOTICES_IN_A_FRAME: usize = 50_000;
+/// Notices, or moves, in one frame: with both and numbers as long as can be, three quarters of a MiB, which a receiver takes.
+const NOTICES_IN_A_FRAME: usize = 20_000;
 
 impl<'a> RealWorld<'a> {
     pub(super) fn new(

@@ -46,6 +46,12 @@ struct Block {
 }
 
 impl Block {
+    fn begin(&mut self, interval: u64) {
+        if self.interval != interval {
+            (self.trapped, self.tried, self.interval) = (0, 0, interval);
+        }
+    }
+
     fn wrote(&mut self, bit: u64) {
         self.likely |= bit;
         self.doubted &= !bit;
@@ -55,10 +61,7 @@ impl Block {
     /// What to open with a minipage that traps now, if of the block these may be guessed; whether that is sure enough to
     /// be fetched.
     fn trapped(&mut self, bit: u64, interval: u64, guessed: u64) -> (u64, bool) {
-        if self.interval != interval {
-            (self.trapped, self.tried) = (0, 0);
-            self.interval = interval;
-        }
+        self.begin(interval);
         let follows = (bit >> 1) & self.tried != 0;
         // One that was tried and traps was not here then, or has been closed since, as the others
         // perhaps: they are tried again.
@@ -100,9 +103,9 @@ impl WriteHistory {
         self.interval.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A thread writes a minipage that was closed: what is likely to be written next to it, in runs. What lies behind
-    /// it and in `guessed` (indices in its area) is, unless it was opened in vain, if the one before it trapped or was to be
-    /// opened in this interval.
+    /// A thread writes a minipage that was closed: what is likely to be written next to it, in runs. Minipages behind
+    /// it are guessed, of those at `guessed` (indices in its area), if the minipage before it trapped or was to be opened in this
+    /// interval; but no minipage that was opened in vain.
     pub(crate) fn trapped(&self, minipage: MinipageId, guessed: Range<u32>) -> Expected {
         let (first, bit) = block_of(minipage);
         let interval = self.interval.load(Ordering::Relaxed);
@@ -123,6 +126,18 @@ impl WriteHistory {
         Expected { runs, fetched }
     }
 
+    /// A scan has fetched these ahead, and they are opened.
+    pub(crate) fn opened(&self, run: Run) {
+        let interval = self.interval.load(Ordering::Relaxed);
+        let mut blocks = lock(&self.blocks);
+        for minipage in run.minipages() {
+            let (first, bit) = block_of(minipage);
+            let block = blocks.entry(first).or_default();
+            block.begin(interval);
+            block.tried |= bit;
+        }
+    }
+
     /// A minipage that was opened ahead is closed: whether it was written. One that another node needs is closed before
     /// its interval ends, and says nothing if it was not.
     pub(super) fn closed(&self, minipage: MinipageId, written: bool) {
@@ -132,7 +147,7 @@ impl WriteHistory {
         let block = blocks.entry(first).or_default();
         if written {
             block.wrote(bit);
-        } else if block.interval != interval || block.tried & bit == 0 {
+        } else if block.interval != interval {
             block.opened_in_vain(bit);
         }
     }

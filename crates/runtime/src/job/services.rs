@@ -45,7 +45,9 @@ impl Services for Shared {
             }
             Request::AreaMapped => directory.serve_mapped(driver, asker.node, subject, value),
             Request::AreaReturn => directory.serve_return(driver, lets_go, asker, subject),
-            Request::AreaRetire => crate::directory::serve_retire(driver, lets_go, subject),
+            Request::AreaRetire => {
+                crate::directory::serve_retire(driver, lets_go, subject, value != 0)
+            }
             Request::AreaSpare => {
                 heap.serve_spare(driver, asker);
                 true

@@ -191,9 +191,7 @@ impl NamedSegments {
         let SegmentOptions { placement, compression, .. } = options;
         let sharing = NamedSharing { placement: placement.unwrap_or_default(), compression };
         let area = heap.named_block(driver, bytes, options.policy, sharing);
-        if let (Ok(record), false) = (&area, options.window.is_zero()) {
-            time_windows::tell(driver, record.area.id, None, options.window)?;
-        }
+        let area = area.and_then(|it| time_windows::first(driver, heap, it, options.window));
         let rights = Credentials::own().rights(mode);
         let made = Made { area: area.as_ref().ok().map(|record| record.area.id.0), rights, name };
         let told = driver.request(NodeId(0), Request::SegmentMade, 0, 0, &encode(&made)?);

@@ -79,7 +79,7 @@ impl Rights {
         who.is_root() || class & wanted == wanted
     }
 
-    /// Whether somebody may remove it, or change how it is shared.
+    /// Whether somebody may remove it.
     pub(super) fn own(&self, who: &Credentials) -> bool {
         who.is_root() || who.user == self.user
     }

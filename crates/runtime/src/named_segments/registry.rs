@@ -19,6 +19,8 @@ pub(super) const MOST: usize = 1 << 16;
 #[derive(Debug, Default)]
 pub(super) struct Registry {
     names: BTreeMap<Vec<u8>, Named>,
+    /// Names without a segment so far.
+    reserved: usize,
     segments: BTreeMap<AreaId, SegmentEntry>,
     /// Who waits for a name.
     waiting: BTreeMap<Vec<u8>, Vec<Asker>>,
@@ -61,10 +63,11 @@ impl Registry {
         if self.names.contains_key(name) {
             return Err(Error::Exists(String::new()).code());
         }
-        if self.names.len() + self.segments.len() >= MOST {
+        if self.reserved + self.segments.len() >= MOST {
             return Err(Error::Limit(String::new()).code());
         }
         self.names.insert(name.to_vec(), Named::Reserved(by));
+        self.reserved += 1;
         Ok(())
     }
 
@@ -75,18 +78,17 @@ impl Registry {
         (area, rights): (Option<AreaId>, Rights),
         by: NodeId,
     ) -> Option<Vec<Asker>> {
-        if self.names.get(name) != Some(&Named::Reserved(by)) {
+        let is_known = area.is_some_and(|area| self.segments.contains_key(&area));
+        if self.names.get(name) != Some(&Named::Reserved(by)) || is_known {
             return None;
         }
+        self.reserved -= 1;
         let Some(area) = area else {
             self.names.remove(name);
             return Some(Vec::new());
         };
         let (attached, attaches) = (BTreeMap::new(), 0);
         let segment = SegmentEntry { name: Some(name.to_vec()), rights, attached, attaches };
-        if self.segments.contains_key(&area) {
-            return None;
-        }
         self.segments.insert(area, segment);
         self.names.insert(name.to_vec(), Named::Made(area));
         Some(self.waiting.remove(name).unwrap_or_default())
@@ -170,6 +172,26 @@ mod tests {
         assert_eq!(registry.made(b"one", (Some(AREA), RIGHTS), NodeId(2)), None, "another's name");
         assert_eq!(registry.made(b"one", (None, RIGHTS), NodeId(1)), Some(Vec::new()));
         assert_eq!(registry.reserve(b"one", NodeId(2)), Ok(()), "it could not be made");
+    }
+
+    #[test]
+    fn a_job_has_as_many_segments_as_it_says() {
+        let mut registry = Registry::default();
+        let name = |number: usize| number.to_le_bytes();
+        for number in 0..MOST {
+            assert_eq!(registry.reserve(&name(number), NodeId(1)), Ok(()), "{number}");
+            if number % 2 == 0 {
+                let area = AreaId(u32::try_from(number).unwrap());
+                let made = registry.made(&name(number), (Some(area), RIGHTS), NodeId(1));
+                assert_eq!(made, Some(Vec::new()));
+            }
+        }
+        assert_eq!(
+            registry.reserve(b"one more", NodeId(1)),
+            Err(Error::Limit(String::new()).code())
+        );
+        assert_eq!(registry.made(&name(1), (None, RIGHTS), NodeId(1)), Some(Vec::new()));
+        assert_eq!(registry.reserve(b"one more", NodeId(1)), Ok(()));
     }
 
     #[test]

@@ -9,6 +9,7 @@ use multigrain_types::{Access, AreaId, NodeId};
 use serde::{Deserialize, Serialize};
 
 use super::{NamedSegments, SegmentOptions, area_id, encode, segment_at};
+use crate::area::AreaRecord;
 use crate::driver::Driver;
 use crate::error::Error;
 use crate::frames::{Asker, Request};
@@ -52,7 +53,7 @@ fn relaxed() -> Error {
 }
 
 /// Tells every node, and returns when all know.
-pub(super) fn tell(
+fn tell(
     driver: &Driver,
     id: AreaId,
     minipages: Option<Range<u32>>,
@@ -67,6 +68,21 @@ pub(super) fn tell(
     };
     let stamp = set(0, 0)?;
     (1..driver.nodes()).try_for_each(|node| set(node, stamp).map(drop))
+}
+
+/// Sets the window that a segment is made with; gives its area back if that cannot be.
+pub(super) fn first(
+    driver: &Driver,
+    heap: &Heap,
+    record: AreaRecord,
+    window: Duration,
+) -> Result<AreaRecord, Error> {
+    if window.is_zero() {
+        return Ok(record);
+    }
+    tell(driver, record.area.id, None, window).map(|()| record).inspect_err(|_| {
+        let _ = heap.free_segment(driver, &record);
+    })
 }
 
 impl NamedSegments {

@@ -275,9 +275,9 @@ fn is_coming(driver: &Driver, minipage: MinipageId) -> bool {
     }
 }
 
-/// A thread is about to write a minipage: what else this node is likely to write is opened with it, for it was written
-/// before, lies behind what was, or came ahead with this one in a scan that writes; true for the latter.
-/// Not while it holds a lock: what is opened there is closed too soon.
+/// A thread is about to write a minipage: other minipages that this node is likely to write are opened with it. They were
+/// written before, lie behind others that are written, or came ahead with this one in a scan that writes: then the result is true.
+/// While the thread holds a lock nothing is opened, for it would be closed too soon.
 fn open_ahead(driver: &Driver, minipage: MinipageId) -> (bool, Expected) {
     let lazy = driver.tables().consistency_of(minipage).is_lazy();
     if !lazy || critical_section::has_lock() || driver.races().are_checked() {
@@ -289,7 +289,10 @@ fn open_ahead(driver: &Driver, minipage: MinipageId) -> (bool, Expected) {
     expected.fetched &= adapts;
     driver.open_ahead(&expected.runs);
     let ahead = Streams::got_ahead(minipage);
-    driver.open_ahead(ahead.flatten().as_slice());
+    if let Some(run) = ahead.flatten() {
+        driver.engine().writes().opened(run);
+        driver.open_ahead(&[run]);
+    }
     (ahead.is_some(), expected)
 }
 
@@ -326,8 +329,8 @@ fn may_go_together(driver: &Driver, minipage: MinipageId) -> Reach {
     Reach { together: in_use_together(driver, minipage), most }
 }
 
-/// Minipages around this one that are handed out by its owner, or made ready for that, if this one is. What lies
-/// behind may not be: its owner will open it without asking anybody.
+/// Minipages around this one that its owner has handed out, or made ready for that, if this one is. Minipages behind
+/// them may not be: the owner opens those without asking anybody.
 fn in_use_together(driver: &Driver, minipage: MinipageId) -> Range<u32> {
     let index = minipage.index();
     let Some(states) = driver.tables().area(minipage.area()) else { return index..index + 1 };

@@ -48,6 +48,13 @@ struct Scan {
     last: MinipageId,
 }
 
+impl Scan {
+    /// Whether a page is one of those asked for last, or the next.
+    fn has(&self, page: u64) -> bool {
+        (self.next - self.pages..=self.next).contains(&page)
+    }
+}
+
 /// The scans of a thread.
 #[derive(Clone, Copy, Debug)]
 struct Scans([Option<Scan>; MOST_SCANS]);
@@ -84,10 +91,16 @@ impl Scans {
         asked
     }
 
+    /// Ends the scan that a page belongs to, if there is one.
+    fn end(&mut self, page: u64) {
+        if self.0.iter().flatten().any(|scan| scan.has(page)) {
+            self.take(page);
+        }
+    }
+
     /// Takes the scan out that a page belongs to, or an unused one, or the one not used for longest.
     fn take(&mut self, page: u64) -> Option<Scan> {
-        let follows = |scan: &Scan| (scan.next - scan.pages..=scan.next).contains(&page);
-        let found = self.0.iter().position(|scan| scan.as_ref().is_some_and(follows));
+        let found = self.0.iter().position(|scan| scan.is_some_and(|scan| scan.has(page)));
         let scan = found.and_then(|at| self.0[at].take());
         let free = self.0.iter().position(Option::is_none).unwrap_or(MOST_SCANS - 1);
         self.0[free..].rotate_left(1);
@@ -161,7 +174,7 @@ pub(super) fn fetch(
     let at_once = fetch_together(driver, (thread, slot), (minipage, Kind::Read), others, for_);
     if driver.tables().lock(minipage).copy().is_exclusive() {
         // It was zero: nobody's data, and no reason to ask for more of it.
-        Scans::of_thread(|scans| scans.take(page.number));
+        Scans::of_thread(|scans| scans.end(page.number));
     }
     at_once
 }
@@ -258,6 +271,8 @@ mod tests {
         }
         assert_eq!(reads(scans, [(1000, 0), (13, 0)]), [0, 0], "the first one had to go");
         assert_eq!(reads(scans, [(33, 0), (1000, 1)]), [4, 1], "the third one did not");
+        scans.end(5000);
+        assert_eq!(reads(scans, [(43, 0)]), [4], "and the end of none ends none");
     }
 
     #[test]

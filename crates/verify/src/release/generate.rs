@@ -30,13 +30,14 @@ pub fn generate(rng: &mut Rng) -> Job {
     // Often one minipage for all to contend for.
     let minipages = if rng.once_in(3) { 1 } else { rng.magnitude(1, 6) };
     let fans = [1, 2, 8];
-    let mut job = Job::new(nodes).with_fan(fans[usize::from(nodes) % fans.len()]);
+    let mut job = Job::new(nodes)
+        .with_fan(fans[usize::from(nodes) % fans.len()])
+        .with_notices_in_a_frame(rng.pick(&[usize::MAX, usize::MAX, 1, 3]));
     job.trap_gap = rng.once_in(3);
     job.dynamic_after = rng.pick(&[0, 0, 1, 2]);
     job.tracks = rng.once_in(2);
-    job.idle_tokens = if rng.once_in(2) { 0 } else { IDLE_TOKENS };
-    job.notices_in_a_frame = rng.pick(&[usize::MAX, usize::MAX, 1, 3]);
-    job.lock_windows = rng.pick(&LockWindows::ALL);
+    job.locks.idle_tokens = if rng.once_in(2) { 0 } else { IDLE_TOKENS };
+    job.locks.windows = rng.pick(&LockWindows::ALL);
     // Where 32 bits end, a few counts on.
     job.first_number = rng.pick(&[0, 0, 0, u64::from(u32::MAX) - 1]);
     // One protocol alone, two or three times of four.

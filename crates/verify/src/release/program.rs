@@ -187,16 +187,23 @@ pub struct Job {
     pub dynamic_after: u8,
     /// Whether lazily consistent homes that stay are tracked instead of closed.
     pub tracks: bool,
-    /// Idle tokens of locks that a node keeps.
-    pub idle_tokens: u32,
-    /// Whether unlocks leave locks free at their nodes for a window.
-    pub lock_windows: LockWindows,
+    /// What the runtime does with locks.
+    pub locks: LockRules,
     /// Write notices that one frame holds, and as many moves of homes: more go in several.
-    pub notices_in_a_frame: usize,
+    notices_in_a_frame: usize,
     /// Flushes, intervals and migrations are counted on from here.
     pub first_number: u64,
     /// Of the tree by which barriers of all threads go, if there are more nodes.
     pub fan: Fan,
+}
+
+/// What the runtime does with the locks of a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LockRules {
+    /// Idle tokens that a node keeps.
+    pub idle_tokens: u32,
+    /// Whether unlocks leave locks free at their nodes for a window.
+    pub windows: LockWindows,
 }
 
 impl Job {
@@ -210,8 +217,7 @@ impl Job {
             trap_gap: false,
             dynamic_after: 0,
             tracks: false,
-            idle_tokens: IDLE_TOKENS,
-            lock_windows: LockWindows::None,
+            locks: LockRules { idle_tokens: IDLE_TOKENS, windows: LockWindows::None },
             notices_in_a_frame: usize::MAX,
             first_number: 0,
             fan: Fan::default(),
@@ -259,13 +265,19 @@ impl Job {
     /// The same, whose nodes keep so many idle tokens, and offer the others.
     #[must_use]
     pub fn keeping(self, idle_tokens: u32) -> Self {
-        Self { idle_tokens, ..self }
+        Self { locks: LockRules { idle_tokens, ..self.locks }, ..self }
     }
 
-    /// The same, whose unlocks leave locks free for a window: see [`Job::lock_windows`].
+    /// The same, whose unlocks leave locks free for a window: see [`LockRules::windows`].
     #[must_use]
-    pub fn with_lock_windows(self, lock_windows: LockWindows) -> Self {
-        Self { lock_windows, ..self }
+    pub fn with_lock_windows(self, windows: LockWindows) -> Self {
+        Self { locks: LockRules { windows, ..self.locks }, ..self }
+    }
+
+    /// Write notices that one frame holds.
+    #[must_use]
+    pub fn notices_in_a_frame(&self) -> usize {
+        self.notices_in_a_frame
     }
 
     /// The same, with so many write notices in a frame.

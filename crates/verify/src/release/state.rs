@@ -132,7 +132,7 @@ impl State {
                 .with_dynamic_homes_after(job.dynamic_after)
                 .with_tracking(job.tracks)
                 .with_threads(u32::try_from(threads).unwrap_or(u32::MAX))
-                .with_idle_tokens(job.idle_tokens)
+                .with_idle_tokens(job.locks.idle_tokens)
                 .counting_from(job.first_number, job.nodes)
                 .with_fan(job.fan);
             for (index, placed) in (0u8..).zip(&job.minipages) {

@@ -29,7 +29,7 @@ impl State {
             let deliver = |(_, to)| Action::Deliver { from: NodeId(from), to: NodeId(to) };
             actions.extend(filled.map(deliver));
         }
-        if job.lock_windows != LockWindows::None {
+        if job.locks.windows != LockWindows::None {
             for node in &self.nodes {
                 let kept = node.tables.sync_tables().kept_locks();
                 actions.extend(kept.map(|id| Action::EndLock(node.me, id)));
@@ -247,7 +247,7 @@ impl State {
                 (Input::Sync(SyncInput::ConditionSignal { id: id.into(), all }), false)
             }
             Op::Lock(id) => (Input::Sync(SyncInput::Lock { thread, id: id.into() }), true),
-            Op::Unlock(id) => (Input::Sync(job.lock_windows.unlock(thread, id.into())), false),
+            Op::Unlock(id) => (Input::Sync(job.locks.windows.unlock(thread, id.into())), false),
             Op::Barrier { id, local, total, quiescent } => {
                 (Input::Sync(meet(job, thread, id, (local, total, quiescent))), true)
             }

@@ -42,7 +42,7 @@ impl Stage<'_> {
         }
         let link = self.job.link(self.me, to);
         if let Some((_, notices)) = self.notices.take_if(|(other, _)| *other == to) {
-            let parts = notices.into_parts(self.job.notices_in_a_frame);
+            let parts = notices.into_parts(self.job.notices_in_a_frame());
             self.state.links[link].extend(parts.into_iter().map(Packet::WriteNotices));
         }
         self.state.links[link].push_back(packet);
@@ -231,7 +231,7 @@ impl ReleaseWorld for Stage<'_> {
 
     fn send_notices_alone(&mut self) {
         if let Some((to, notices)) = self.notices.take() {
-            for part in notices.into_parts(self.job.notices_in_a_frame) {
+            for part in notices.into_parts(self.job.notices_in_a_frame()) {
                 self.post(to, Packet::WriteNotices(part));
             }
         }
