@@ -5,7 +5,7 @@
 //! that is never held while a view is touched.
 
 mod limit;
-mod views;
+mod view_addresses;
 
 use core::ffi::c_void;
 use core::ops::Range;
@@ -91,7 +91,7 @@ impl Memory {
         }
         let (guard, note) = choose(guard)?;
         let (areas, segments, discard) = (Areas::new()?, Segments::new(), Discard::default());
-        let views = views::addresses()?;
+        let views = view_addresses::addresses()?;
         Ok(Self { areas, segments, guard, note, tracker: None, discard, views })
     }
 

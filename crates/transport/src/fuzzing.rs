@@ -6,7 +6,7 @@ mod tls;
 
 pub use tls::{TlsEnd, exchange};
 
-use crate::boot::{Booted, Others};
+use crate::first_links::{Booted, Others};
 use crate::frame_header::Header;
 use crate::handshake::{self, Answer, Identity, Refusal};
 use crate::incoming::{Incoming, Input, ReceiveContext, Staging};

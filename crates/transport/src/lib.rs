@@ -19,7 +19,7 @@
 //! - `descriptor`: file descriptors, above the standard ones;
 //! - `frame_header`: [`Header`] on the wire; `address`: where nodes listen;
 //! - [`interfaces`]: at which addresses hosts reach each other;
-//! - `boot`, `rendezvous`, `handshake`, `unauthenticated`: which links are made, who may join, and how others are turned away;
+//! - `first_links`, `rendezvous`, `handshake`, `unauthenticated`: which links are made, who may join, and how others are turned away;
 //!   `mesh/links`: links that are made when first used;
 //! - `readiness`: sleeping and waking; `suppression`: who is not woken; `sleep`: how long;
 //!   `reply_bound`: how much may wait for a peer as answers;
@@ -32,12 +32,12 @@
 //! `errno`, which the signal entry must save and restore.
 
 mod address;
-mod boot;
 mod counters;
 mod credentials;
 mod descriptor;
 mod emulation;
 mod error;
+mod first_links;
 mod frame_header;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
@@ -77,11 +77,11 @@ mod tap;
 mod unauthenticated;
 
 pub use address::{Address, AddressError, AddressKind, Ports, UnixName};
-pub use boot::BootConfig;
 pub use counters::Counters;
 pub use credentials::{Authority, Credentials, CredentialsError, Pin};
 pub use emulation::{Emulation, EmulationError};
 pub use error::{LinkError, TransportError};
+pub use first_links::BootConfig;
 pub use frame_header::{FrameError, Header, LAST_KIND, MAX_BUFFER, MAX_PAYLOAD};
 pub use handshake::{PROTOCOL_VERSION, Refusal};
 pub use link::{Transport, UnknownTransport};

@@ -1,6 +1,6 @@
 //! Two nodes of one job in one process, for tests of schedules and of bounds.
 
-use crate::boot::{Booted, Others};
+use crate::first_links::{Booted, Others};
 use crate::handshake::Identity;
 use crate::link::{self, Backends, Link, Transport};
 use crate::mesh::Mesh;

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use multigrain_types::tree::{Fan, Tree};
 use multigrain_types::{MinipageId, NodeId};
 
-use super::write_notices::{WriteNotice, WriteNotices};
+use super::write_notice_encoding::{WriteNotice, WriteNotices};
 use super::writer_log::WriterLog;
 use crate::context::Illegal;
 use crate::message::{BarrierMessage, SyncMessage};

@@ -2,52 +2,12 @@
 
 use std::ffi::OsString;
 
+use super::variables::{SETTINGS, is_known};
+
 const PREFIX: &str = "MULTIGRAIN_";
-
-/// Those that a user may set, without the prefix.
-const SETTINGS: [&str; 17] = [
-    "BOOT_SECONDS",
-    "CHECK_RACES",
-    "CHUNK",
-    "CONSISTENCY",
-    "EMULATE",
-    "ENCRYPT",
-    "GUARD",
-    "INTERFACE",
-    "LEARN",
-    "MANAGER",
-    "PORTS",
-    "SHARED",
-    "SHARING",
-    "THREADS",
-    "TRACKING",
-    "TRANSPORT",
-    "WAIT",
-];
-
-/// Those that launcher, agents, nodes and tools set for each other.
-const OWN: [&str; 12] = [
-    "ADDRESSES_FIXED",
-    "CONTROL_FD",
-    "INJECT",
-    "JOB",
-    "LISTEN_FD",
-    "MUTANT",
-    "NODES",
-    "PART",
-    "PEERS",
-    "PROGRAMS",
-    "RANK",
-    "SECRET_FD",
-];
 
 /// At how many letters that are wrong, missing, too many or in each other's place a name is still the other one.
 const MOST_WRONG: usize = 2;
-
-/// Whether a variable of this name, without the prefix, is one of Multigrain's.
-pub(super) fn is_known(name: &str) -> bool {
-    SETTINGS.contains(&name) || OWN.contains(&name)
-}
 
 /// A line for each of these variables whose name is nearly that of a setting. Others of the prefix are the program's.
 pub(crate) fn misspelt(variables: impl Iterator<Item = OsString>) -> Vec<String> {
@@ -64,6 +24,7 @@ pub(crate) fn misspelt(variables: impl Iterator<Item = OsString>) -> Vec<String>
 
 #[cfg(test)]
 mod tests {
+    use super::super::variables::OWN;
     use super::*;
 
     #[test]

@@ -1,11 +1,52 @@
-//! The environment variables of a node, and which values they may have.
+//! The environment variables of a node: which there are, and which values they may have.
 
 use core::ops::RangeInclusive;
 use std::ffi::OsString;
 use std::os::fd::RawFd;
 
-use super::misspelt::is_known;
 use crate::error::Error;
+
+/// Variables that a user may set, without the prefix `MULTIGRAIN_`.
+pub(super) const SETTINGS: [&str; 17] = [
+    "BOOT_SECONDS",
+    "CHECK_RACES",
+    "CHUNK",
+    "CONSISTENCY",
+    "EMULATE",
+    "ENCRYPT",
+    "GUARD",
+    "INTERFACE",
+    "LEARN",
+    "MANAGER",
+    "PORTS",
+    "SHARED",
+    "SHARING",
+    "THREADS",
+    "TRACKING",
+    "TRANSPORT",
+    "WAIT",
+];
+
+/// Variables that launcher, agents, nodes and tools set for each other.
+pub(super) const OWN: [&str; 12] = [
+    "ADDRESSES_FIXED",
+    "CONTROL_FD",
+    "INJECT",
+    "JOB",
+    "LISTEN_FD",
+    "MUTANT",
+    "NODES",
+    "PART",
+    "PEERS",
+    "PROGRAMS",
+    "RANK",
+    "SECRET_FD",
+];
+
+/// Whether a variable of this name, without the prefix, is one of Multigrain's.
+pub(super) fn is_known(name: &str) -> bool {
+    SETTINGS.contains(&name) || OWN.contains(&name)
+}
 
 /// The variables of a node, by their names without the prefix `MULTIGRAIN_`.
 pub(crate) struct Variables<'a>(&'a dyn Fn(&str) -> Option<OsString>);
@@ -21,7 +62,7 @@ impl<'a> Variables<'a> {
     /// # Errors
     /// [`Error::Invalid`]: it is no text.
     pub(crate) fn get(&self, name: &str) -> Result<Option<String>, Error> {
-        debug_assert!(is_known(name), "{name} is in a list of config/misspelt.rs");
+        debug_assert!(is_known(name), "{name} is in one of the lists above");
         match (self.0)(&format!("MULTIGRAIN_{name}")).map(OsString::into_string) {
             Some(Ok(text)) => Ok(Some(text).filter(|text| !text.is_empty())),
             Some(Err(_)) => Err(wrong(name, "(not text)")),

@@ -9,9 +9,9 @@ mod links;
 mod receive;
 mod send;
 
-use crate::boot::{self, BootConfig, Booted, Others};
 use crate::counters::{Counters, Tally};
 use crate::error::TransportError;
+use crate::first_links::{self, BootConfig, Booted, Others};
 use crate::handshake::Identity;
 use crate::link::{Link, Listener};
 use crate::outbox::Marks;
@@ -84,7 +84,7 @@ impl Mesh {
         config: BootConfig,
         refused: &mut dyn FnMut(String),
     ) -> Result<Mesh, TransportError> {
-        Self::new(boot::boot(config, refused)?)
+        Self::new(first_links::boot(config, refused)?)
     }
 
     /// The mesh of a job of one node: no links, but [`Mesh::service_wait`] and [`Mesh::wake`].

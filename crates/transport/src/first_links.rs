@@ -1,4 +1,4 @@
-//! Boot: from addresses to the links that a node begins with.
+//! The links that a node begins with, from the addresses of all.
 //!
 //! Role: a job so small that all nodes are neighbours makes all its links here, and is complete then. In a larger one each node makes those
 //! to its neighbours in the tree of the job: so all nodes are connected, whoever is wrong is found out by somebody, and the loss
