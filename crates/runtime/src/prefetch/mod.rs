@@ -211,9 +211,10 @@ impl Prefetcher {
         candidates: &[(MinipageId, Kind)],
         for_: impl Fn(Kind) -> For,
     ) {
-        // What a node remembers may have been freed since.
-        let is_there =
-            |(minipage, _): &&(MinipageId, Kind)| driver.memory().area(minipage.area()).is_some();
+        // What a node remembers may have been freed since, or be in a segment that it has detached from.
+        let is_there = |&&(minipage, kind): &&(MinipageId, Kind)| {
+            driver.memory().limit(minipage.area()) >= kind.access()
+        };
         let candidates: Vec<_> = candidates.iter().filter(is_there).copied().collect();
         // One alone is asked for by the thread that waits for it.
         let mut rest = if candidates.len() > 1 { candidates.as_slice() } else { &[] };
