@@ -99,6 +99,15 @@ fn small_blocks_that_nodes_write_in_turn_are_opened_together() {
 }
 
 #[test]
+fn a_lock_that_is_free_for_a_thread_that_stays_away_goes_to_those_that_wait() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "lock_gap");
+    for nodes in [1, 2] {
+        run_well(&launcher(), &Setting::nodes(nodes), &program, &[]);
+    }
+}
+
+#[test]
 fn a_block_that_is_read_again_and_again_comes_alone() {
     let dir = TestDir::new();
     let program = compile(&dir, "reads_again");

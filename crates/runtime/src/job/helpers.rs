@@ -1,5 +1,5 @@
-//! The helper threads that every node has (`deadlines.rs` and `main_exit.rs` start one each when it is needed): one that starts others, one that looks for deadlocks, and where there are peers one
-//! that receives while no other thread does, one that ends windows, and in large jobs one that makes links when they are
+//! The helper threads that every node has (`deadlines.rs` and `main_exit.rs` start one each when it is needed): one that starts others, one that looks for deadlocks, one that ends windows, and where there are peers one
+//! that receives while no other thread does, and in large jobs one that makes links when they are
 //! first used.
 
 #![expect(unsafe_code, reason = "a scheduling attribute of the kernel")]
@@ -13,7 +13,7 @@ use crate::pthread;
 /// A helper: its name, and what it does until this node leaves.
 type Helper = (&'static str, fn(&Driver));
 
-/// Those of a node that has peers.
+/// What has to run soon after it wakes: the first only where there are peers.
 const HELPERS: [Helper; 2] =
     [("mg-service", Driver::serve_peers), ("mg-windows", Driver::keep_time)];
 
@@ -28,14 +28,13 @@ pub(super) fn start(runtime: &'static Runtime) -> Result<(), Error> {
     let started = spawn(driver, "mg-start", move || threads.start_as_asked(driver, &starts));
     let watches = spawn(driver, "mg-watch", move || deadlock::watch(driver, threads));
     let mut helpers = vec![started, watches];
-    if driver.nodes() > 1 {
-        helpers.extend(HELPERS.map(|(name, run)| {
-            spawn(driver, name, move || {
-                prefer_latency();
-                run(driver);
-            })
-        }));
-    }
+    let alone = usize::from(driver.nodes() == 1);
+    helpers.extend(HELPERS[alone..].iter().map(|&(name, run)| {
+        spawn(driver, name, move || {
+            prefer_latency();
+            run(driver);
+        })
+    }));
     if driver.mesh().makes_links() {
         helpers.push(spawn(driver, "mg-links", || driver.make_links()));
     }
