@@ -41,6 +41,22 @@ fn a_misspelt_variable_is_named_once_with_or_without_a_launcher() {
     assert_eq!((output.status.code(), said), (Some(0), format!("multigrain: node 0: {line}")));
 }
 
+#[test]
+fn variables_take_what_the_manual_says() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "probe");
+    for (name, value, good) in [
+        ("MULTIGRAIN_CHECK_RACES", "all", true),
+        ("MULTIGRAIN_CHECK_RACES", "on", true),
+        ("MULTIGRAIN_CHECK_RACES", "some", false),
+        ("MULTIGRAIN_LEARN", "off", true),
+        ("MULTIGRAIN_LEARN", "all", false),
+    ] {
+        let ended = Command::new(&program).env(name, value).output().unwrap();
+        assert_eq!(ended.status.success(), good, "{name}={value}: {ended:?}");
+    }
+}
+
 /// Two nodes that run `tests/c/build.c`, built with these flags and number 1, or with 2 on node 1.
 fn two_builds(flags: &[&str], second: u32) -> Ended {
     let dir = TestDir::new();

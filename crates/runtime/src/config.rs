@@ -88,10 +88,11 @@ impl Config {
             config.threads = number("THREADS", &threads, 1..=MAX_THREADS)?;
         }
         if let Some(text) = variable("LEARN")? {
-            config.learn = choose("LEARN", &text, &[("on", true), ("all", true), ("off", false)])?;
+            config.learn = choose("LEARN", &text, &[("on", true), ("off", false)])?;
         }
         if let Some(text) = variable("CHECK_RACES")? {
-            config.check_races = choose("CHECK_RACES", &text, &[("on", true), ("off", false)])?;
+            config.check_races =
+                choose("CHECK_RACES", &text, &[("on", true), ("all", true), ("off", false)])?;
         }
         if let Some(text) = variable("SHARING")? {
             config.sharing = choose("SHARING", &text, &[("on", true), ("off", false)])?;

@@ -71,12 +71,14 @@ impl Prefetcher {
                 return driver.fetch((thread, slot), alone, kind, for_);
             }
         }
-        // What is on its way was foreseen, and what the history foresees is no access of a thread.
-        let reads = self.learns
-            && kind == Kind::Read
-            && for_ != For::Later
-            && !driver.races().are_checked()
-            && !is_coming(driver, minipage);
+        // What the history foresees, or a call has asked for with others, is no step of a scan. What another thread of this
+        // node has asked for is.
+        let scans = match for_ {
+            For::Instruction { .. } => true,
+            For::Call { .. } => !is_coming(driver, minipage),
+            For::Later => false,
+        };
+        let reads = self.learns && kind == Kind::Read && scans && !driver.races().are_checked();
         if let Some(page) = reads.then(|| spatial::page_of(driver.tables(), minipage)).flatten() {
             return spatial::fetch(driver, (thread, slot), minipage, &page, for_);
         }

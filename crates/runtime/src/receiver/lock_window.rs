@@ -12,7 +12,7 @@ use crate::shim::{AtomicBool, AtomicU64};
 /// A thread comes back soon if it does within so many nanoseconds.
 const SOON_NS: u64 = 20_000;
 /// And at once if it does within so many: a thread that is awake and waits for the lock would have it no earlier.
-const AT_ONCE_NS: u64 = 400;
+const AT_ONCE_NS: u64 = 700;
 /// The same if threads have to be woken, which takes 7 to 12 us on two busy processors.
 const BEFORE_SLEEPERS_NS: u64 = 5_000;
 
@@ -31,6 +31,8 @@ pub(crate) struct Reacquisition {
     away_ns: AtomicU64,
     /// Whether its token has stayed for a window at the last unlock.
     kept: AtomicBool,
+    /// Whether the thread has it.
+    held: AtomicBool,
 }
 
 impl Reacquisition {
@@ -40,6 +42,7 @@ impl Reacquisition {
             unlocked_ns: AtomicU64::new(0),
             away_ns: AtomicU64::new(LONG),
             kept: AtomicBool::new(false),
+            held: AtomicBool::new(false),
         }
     }
 
@@ -47,6 +50,7 @@ impl Reacquisition {
     pub(super) fn forget(&self) {
         self.lock.store(NONE, Ordering::Relaxed);
         self.kept.store(false, Ordering::Relaxed);
+        self.held.store(false, Ordering::Relaxed);
     }
 
     /// Whether this is the contended lock that the thread used last.
@@ -65,7 +69,8 @@ impl Reacquisition {
     /// It has it; `waited`: not at once.
     pub(crate) fn after_lock(&self, lock: u64, waited: bool) {
         let follows = self.follows(lock);
-        if waited && !follows {
+        // One within the other is taken as often: who follows that would be no match for who follows the outer one.
+        if waited && !follows && !self.held.load(Ordering::Relaxed) {
             self.lock.store(lock, Ordering::Relaxed);
             self.away_ns.store(LONG, Ordering::Relaxed);
         } else if follows && !waited && !self.kept.load(Ordering::Relaxed) {
@@ -73,6 +78,9 @@ impl Reacquisition {
         }
         if follows {
             self.kept.store(false, Ordering::Relaxed);
+        }
+        if self.follows(lock) {
+            self.held.store(true, Ordering::Relaxed);
         }
     }
 
@@ -88,6 +96,7 @@ impl Reacquisition {
     pub(crate) fn after_unlock(&self, lock: u64, now_ns: impl FnOnce() -> u64) {
         if self.follows(lock) {
             self.unlocked_ns.store(now_ns(), Ordering::Relaxed);
+            self.held.store(false, Ordering::Relaxed);
         }
     }
 
@@ -166,6 +175,23 @@ mod tests {
         assert_eq!(expected(BEFORE_SLEEPERS_NS - 1, true), Some(true));
         assert_eq!(expected(BEFORE_SLEEPERS_NS, true), Some(false));
         assert_eq!(expected(SOON_NS, true), None);
+    }
+
+    #[test]
+    fn a_lock_within_another_does_not_take_its_place() {
+        let history = Reacquisition::new();
+        history.after_lock(8, true);
+        history.after_unlock(8, || 0);
+        for _ in 0..2 {
+            history.before_lock(7, || 0);
+            history.after_lock(7, true);
+            history.after_lock(8, true);
+            history.after_unlock(8, || 0);
+            assert!(history.follows(7), "the outer one");
+            history.after_unlock(7, || 0);
+        }
+        history.after_lock(8, true);
+        assert!(history.follows(8), "outside of it");
     }
 
     #[test]
