@@ -72,7 +72,7 @@ pub struct Lock {
     /// Whether the successor is to be told that the lock is taken.
     tell: bool,
     /// How often the lock has gone to a thread of this node, or was kept for one, while another waited for it: since
-    /// the successor is known, or without one since this thread has it.
+    /// the successor is known, or without one since a waiting thread got it.
     handovers: u8,
 }
 

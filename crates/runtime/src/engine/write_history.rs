@@ -293,6 +293,28 @@ mod tests {
     }
 
     #[test]
+    fn what_a_scan_opened_is_closed_in_vain_at_the_end_of_its_interval_alone() {
+        let history = WriteHistory::default();
+        let guessed = |history: &WriteHistory| {
+            history.end_interval();
+            history.trapped(minipage(64), 64..68);
+            let runs = history.trapped(minipage(65), 64..68).runs;
+            runs.iter().map(|run| run.count()).sum::<u32>()
+        };
+        for (early, expected) in [(true, 2), (false, 0)] {
+            let history = WriteHistory::default();
+            history.end_interval();
+            history.opened(Run::new(minipage(66), 2).unwrap());
+            if !early {
+                history.end_interval();
+            }
+            [66, 67].into_iter().for_each(|index| history.closed(minipage(index), false));
+            assert_eq!(guessed(&history), expected, "{early}");
+        }
+        assert_eq!(guessed(&history), 2, "of what nothing is known");
+    }
+
+    #[test]
     fn an_area_that_is_taken_away_is_forgotten() {
         let history = WriteHistory::default();
         interval(&history, &[0, 1]);
