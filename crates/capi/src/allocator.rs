@@ -1,12 +1,17 @@
-//! The library's own allocator: mimalloc, and under a limit of addresses what was kept back for it.
+//! The library's own allocator: mimalloc, and under a limit of addresses what was kept back for it. Where that is used up, the node ends.
 
 use core::alloc::{GlobalAlloc, Layout};
 
 use mimalloc::MiMalloc;
-use multigrain_runtime::address_reserve;
+use multigrain_runtime::{address_reserve, out_of_memory};
 
 /// Asks once more where there was nothing, if addresses were kept back.
 pub(crate) struct Allocator;
+
+fn or_end(layout: Layout, allocate: impl Fn() -> *mut u8) -> *mut u8 {
+    let place = or_again(allocate);
+    if place.is_null() { out_of_memory::end(layout.size()) } else { place }
+}
 
 fn or_again(allocate: impl Fn() -> *mut u8) -> *mut u8 {
     let place = allocate();
@@ -17,17 +22,17 @@ fn or_again(allocate: impl Fn() -> *mut u8) -> *mut u8 {
 unsafe impl GlobalAlloc for Allocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's promise.
-        or_again(|| unsafe { MiMalloc.alloc(layout) })
+        or_end(layout, || unsafe { MiMalloc.alloc(layout) })
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's promise.
-        or_again(|| unsafe { MiMalloc.alloc_zeroed(layout) })
+        or_end(layout, || unsafe { MiMalloc.alloc_zeroed(layout) })
     }
 
     unsafe fn realloc(&self, place: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
         // SAFETY: the caller's promise; what fails has left the place as it was.
-        or_again(|| unsafe { MiMalloc.realloc(place, layout, bytes) })
+        or_end(layout, || unsafe { MiMalloc.realloc(place, layout, bytes) })
     }
 
     unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {

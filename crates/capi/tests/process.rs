@@ -65,6 +65,20 @@ fn a_node_that_executes_another_program_has_left_in_one_way() {
     }
 }
 
+/// It died in the words of Rust's runtime, by SIGABRT.
+#[test]
+fn a_node_that_is_refused_memory_in_mid_run_ends_with_one_line() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "exhausted");
+    for nodes in [1, 2] {
+        let ended = run(&launcher(), &Setting::nodes(nodes), &program, &[]);
+        assert_eq!(ended.code, Some(70), "{ended:?}");
+        let line = "failed: the library was refused ";
+        assert!(ended.err.contains(line) && ended.err.contains("ulimit -v"), "{ended:?}");
+        assert_eq!(ended.err.lines().count(), 1, "{ended:?}");
+    }
+}
+
 #[test]
 fn a_child_of_a_node_is_outside_of_the_job() {
     let dir = TestDir::new();

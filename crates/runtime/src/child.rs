@@ -9,9 +9,9 @@
 
 #![expect(unsafe_code, reason = "the C library's hook of fork, and a page that forks clear")]
 
-use core::fmt::{self, Write as _};
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicU32, Ordering};
+use std::io::Write as _;
 use std::sync::OnceLock;
 
 use multigrain_types::exit_codes::FATAL;
@@ -91,29 +91,15 @@ extern "C" fn in_child() {
 
 /// A child touched shared memory: ends it with one line. Allocates nothing and takes no lock.
 pub(crate) fn end(address: usize) -> ! {
-    let mut line = FixedText { text: [0; 240], length: 0 };
+    let mut line = [0; 240];
+    let mut room = &mut line[..];
     let rank = PARENT.get().map_or(NodeId(0), |parent| parent.rank);
     let _ = writeln!(
-        line,
+        room,
         "multigrain: a child process of {rank} touched shared memory at {address:#x}, which no child has: \
          let it use memory of its own, or exec another program"
     );
-    let _ = rustix::io::write(std::io::stderr(), &line.text[..line.length]);
+    let left = room.len();
+    let _ = rustix::io::write(std::io::stderr(), &line[..line.len() - left]);
     exit_now(FATAL)
-}
-
-/// Text of a fixed length; the rest is cut off.
-struct FixedText {
-    text: [u8; 240],
-    length: usize,
-}
-
-impl fmt::Write for FixedText {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        for (place, &byte) in self.text[self.length..].iter_mut().zip(text.as_bytes()) {
-            *place = byte;
-            self.length += 1;
-        }
-        Ok(())
-    }
 }

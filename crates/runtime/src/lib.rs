@@ -79,6 +79,7 @@ mod minipage_run;
 #[cfg(feature = "mutants")]
 mod mutants;
 mod named_segments;
+pub mod out_of_memory;
 mod platform;
 mod prefetch;
 mod process_manager;

@@ -42,7 +42,7 @@ use crate::stats::Stats;
 use crate::sync::{LEAVING_BARRIER, SyncId, Synchronization, of_program};
 use crate::threads::{self, Threads};
 use crate::time_windows::now_ns;
-use crate::{child, interposed_close, process_manager, secret, trap};
+use crate::{child, interposed_close, out_of_memory, process_manager, secret, trap};
 use services::{NodeServices, Shared};
 
 /// How long a leaving node waits for its peers' goodbyes; all have passed the barrier.
@@ -116,6 +116,7 @@ impl Runtime {
     fn new(config: &Config) -> Result<Self, Error> {
         let secret = config.launch.secret_to_join()?;
         let control = boot::control(config)?;
+        out_of_memory::belongs_to(config.rank, control);
         let launcher = Launcher::new(config.rank, control);
         // One node says so for all: their settings are the same.
         if config.rank == NodeId(0) {
