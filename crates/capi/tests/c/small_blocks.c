@@ -1,7 +1,8 @@
 /*
  * Two nodes write small blocks of many sizes in turn, after both have read them, or, with an argument, the other one
  * alone: under auto each block is a minipage, and few reads and writes trap, for those of a page are read together, though
- * each size has its own, and neighbours are opened ahead to be written (ADR 12, ADR 46).
+ * each size has its own, and neighbours are opened ahead to be written (ADR 12, ADR 46). With "locked" the writes of a round are
+ * one critical section.
  */
 #include "check.h"
 
@@ -13,6 +14,7 @@
 int main(int argc, char **argv)
 {
     OK(mg_init(&argc, &argv));
+    int only_others_read = argc > 1 && strcmp(argv[1], "others") == 0, locked = argc > 1 && !only_others_read;
     int64_t ***shared = SHARE("shared", 0, mg_malloc(sizeof *shared));
     if (mg_node() == 0) {
         int64_t **blocks = *shared = MUST(mg_malloc(BLOCKS * sizeof *blocks));
@@ -28,13 +30,18 @@ int main(int argc, char **argv)
         if (round == LEARNT)
             OK(mg_get_stats(&before, sizeof before));
         int writes = mg_node() == round % 2;
-        if (!writes || argc == 1)
+        if (!writes || !only_others_read)
             for (int i = 0; i < BLOCKS; i++)
                 CHECK(*blocks[i] == i + round);
         OK(mg_barrier(0, 0));
-        if (writes)
+        if (writes) {
+            if (locked)
+                OK(mg_lock(1));
             for (int i = 0; i < BLOCKS; i++)
                 *blocks[i] += 1;
+            if (locked)
+                OK(mg_unlock(1));
+        }
         OK(mg_barrier(0, 0));
     }
     OK(mg_get_stats(&after, sizeof after));

@@ -93,8 +93,9 @@ fn small_blocks_that_nodes_write_in_turn_are_opened_together() {
     let program = compile(&dir, "small_blocks");
     for setting in settings(&[2], guards()) {
         let setting = Setting { consistency: "auto", options: &["--learn", "on"], ..setting };
-        run_well(&launcher(), &setting, &program, &[]);
-        run_well(&launcher(), &setting, &program, &["others"]);
+        for arguments in [&[][..], &["others"], &["locked"]] {
+            run_well(&launcher(), &setting, &program, arguments);
+        }
     }
 }
 

@@ -280,10 +280,10 @@ fn is_coming(driver: &Driver, minipage: MinipageId) -> bool {
 
 /// A thread is about to write a minipage: other minipages that this node is likely to write are opened with it. They were
 /// written before, lie behind others that are written, or came ahead with this one in a scan that writes: then the result is true.
-/// While the thread holds a lock nothing is opened, for it would be closed too soon.
+/// In a short critical section nothing is opened, for it would be closed too soon.
 fn open_ahead(driver: &Driver, minipage: MinipageId) -> (bool, Expected) {
     let lazy = driver.tables().consistency_of(minipage).is_lazy();
-    if !lazy || critical_section::has_lock() || driver.races().are_checked() {
+    if !lazy || critical_section::writes_and_is_short() || driver.races().are_checked() {
         return (false, Expected::default());
     }
     let adapts = spatial::page_of(driver.tables(), minipage).is_some();

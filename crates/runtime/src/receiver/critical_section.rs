@@ -16,6 +16,8 @@ use multigrain_types::MinipageId;
 const IDLE: u8 = 4;
 /// Minipages that are watched: a section that needs more is taken to be a busy one.
 const MOST: usize = 4;
+/// Writes that trap in a section from which on it is long: what it is likely to write is opened ahead (ADR 46).
+const LONG: u8 = 8;
 
 /// A thread's critical sections; most is about those under the contended lock that it used last.
 #[derive(Clone, Copy, Debug)]
@@ -24,6 +26,8 @@ struct Section {
     /// passed a barrier.
     locks: u8,
     units: u8,
+    /// Writes that trapped since the thread took a lock last, or gave one back.
+    writes: u8,
     /// The thread has the contended lock.
     within: bool,
     /// Each with its checksum when the lock was given back last.
@@ -35,12 +39,24 @@ struct Section {
 }
 
 impl Section {
-    const NONE: Self =
-        Self { locks: 0, units: 0, within: false, watched: [None; MOST], overflow: false, idle: 0 };
+    const NONE: Self = Self {
+        locks: 0,
+        units: 0,
+        writes: 0,
+        within: false,
+        watched: [None; MOST],
+        overflow: false,
+        idle: 0,
+    };
 
     fn begin(&mut self, token_came: bool) {
         if token_came {
-            *self = Self { locks: self.locks, units: self.units, ..Self::NONE };
+            *self = Self {
+                locks: self.locks,
+                units: self.units,
+                writes: self.writes,
+                ..Self::NONE
+            };
         }
         self.within = true;
     }
@@ -86,12 +102,12 @@ fn with<R>(act: impl FnOnce(&mut Section) -> R) -> R {
 
 /// This thread has taken a lock.
 pub(crate) fn lock() {
-    with(|section| section.locks = section.locks.saturating_add(1));
+    with(|section| (section.locks, section.writes) = (section.locks.saturating_add(1), 0));
 }
 
 /// It is about to give one back.
 pub(crate) fn unlock() {
-    with(|section| section.locks = section.locks.saturating_sub(1));
+    with(|section| (section.locks, section.writes) = (section.locks.saturating_sub(1), 0));
 }
 
 /// It has taken a unit of a semaphore.
@@ -109,9 +125,12 @@ pub(crate) fn pass_barrier() {
     with(|section| (section.locks, section.units) = (0, 0));
 }
 
-/// Whether it has a lock.
-pub(crate) fn has_lock() -> bool {
-    SECTION.with(|cell| cell.get().locks > 0)
+/// A write of it has trapped: whether it holds a lock, and is likely to give it back before it writes much more.
+pub(crate) fn writes_and_is_short() -> bool {
+    with(|section| {
+        section.writes = section.writes.saturating_add(1);
+        section.locks > 0 && section.writes < LONG
+    })
 }
 
 /// Whether it has a lock, or a semaphore's unit: it may be in a critical section.
