@@ -576,7 +576,8 @@ int mg_once(uint32_t id, void (*f)(void));
  * The same, keyed by an address of shared memory instead of a number: a lock in a structure is the address
  * of one of its bytes. Nothing is read or written there. MG_ENOTSHARED for any other address. Like
  * ids, they need no initialization; leave them as they began (unlocked, without units) before
- * their memory is freed, for the next owner of the address finds them so.
+ * their memory is freed, for the next owner of the address finds them so. What mg_once_at has run stays run
+ * while the job lasts: memory that named it is not to name another one.
  */
 int mg_lock_at(const void *lock);
 int mg_unlock_at(const void *lock);

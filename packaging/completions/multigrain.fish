@@ -177,11 +177,14 @@ complete -c multigrain -n "__fish_multigrain_using_subcommand scale" -l transpor
 tcp\t'TCP over the loopback interface'"
 complete -c multigrain -n "__fish_multigrain_using_subcommand scale" -l manager -d 'Who manages minipages' -r -f -a "allocator\t'The node that allocated: node 0'
 spread\t'Spread over the nodes'"
+complete -c multigrain -n "__fish_multigrain_using_subcommand scale" -l input -d 'Which inputs' -r -f -a "paper\t'Those of the Millipage paper'
+small\t'Small ones, as for --validate'
+filling\t'Those that fill 64 machines; not of TSP'
+growing\t'On each number of nodes, those that give a node the work that one of 64 has with `filling`'"
 complete -c multigrain -n "__fish_multigrain_using_subcommand scale" -l apps-dir -d 'Where the applications are; one-node runs say how fast they compute' -r -F
 complete -c multigrain -n "__fish_multigrain_using_subcommand scale" -l element-ns -d 'What an element takes on one node, as --json prints it; then no application is run' -r
 complete -c multigrain -n "__fish_multigrain_using_subcommand scale" -l svg -d 'Draws the speed-ups as an SVG image into this file' -r -F
 complete -c multigrain -n "__fish_multigrain_using_subcommand scale" -l proof -d 'Writes the figures into this file, docs/PROOF.md of the source' -r -F
-complete -c multigrain -n "__fish_multigrain_using_subcommand scale" -l small -d 'Small inputs, as for --validate, instead of the paper\'s'
 complete -c multigrain -n "__fish_multigrain_using_subcommand scale" -l validate -d 'Compares predictions for small inputs with real runs on this host, on 2 and 4 nodes; fails where messages or bytes differ that should not'
 complete -c multigrain -n "__fish_multigrain_using_subcommand scale" -l barriers -d 'Projects no application, but how long a barrier of all nodes takes'
 complete -c multigrain -n "__fish_multigrain_using_subcommand scale" -l json -d 'Prints one JSON object'

@@ -79,6 +79,16 @@ fn a_node_that_is_refused_memory_in_mid_run_ends_with_one_line() {
     }
 }
 
+/// The thread was counted, and a node that computed was taken for one that waits; and no call with a deadline went well again.
+#[test]
+fn a_thread_for_deadlines_that_could_not_start_is_no_deadlock_and_starts_later() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "exhausted");
+    for nodes in [1, 2] {
+        run_well(&launcher(), &Setting::nodes(nodes), &program, &["timed"]);
+    }
+}
+
 #[test]
 fn a_child_of_a_node_is_outside_of_the_job() {
     let dir = TestDir::new();

@@ -7,7 +7,7 @@ use serde_json::Value;
 use support::{Ended, multigrain, run};
 
 /// All costs, so that nothing is measured.
-const COSTS: [&str; 14] = [
+const COSTS: [&str; 15] = [
     "--latency-us=10",
     "--bandwidth-gbit=10",
     "--fault-us=8",
@@ -19,7 +19,8 @@ const COSTS: [&str; 14] = [
     "sor,lu,jacobi",
     "--nodes",
     "2,64",
-    "--small",
+    "--input",
+    "small",
     "--manager",
     "spread",
 ];
@@ -60,6 +61,24 @@ fn the_table_is_for_people_and_names_the_input() {
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert!(ended.out.contains("lu --size 1024 --block 32; 2.00 ns an element"), "{ended:?}");
     assert!(ended.out.lines().any(|line| line.starts_with("64 ")), "{ended:?}");
+}
+
+/// On a network of 10 us and 10 Gbit/s, with nodes as fast as ours.
+#[test]
+fn nearest_neighbours_with_inputs_that_fill_the_machines_keep_most_of_64_nodes() {
+    for input in ["filling", "growing"] {
+        let given = [&COSTS[..7], &["--apps", "sor,jacobi", "--nodes", "8,64", "--json"]].concat();
+        let ended = scale(&[&given[..], &["--input", input, "--manager", "spread"]].concat());
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let result: Value = serde_json::from_str(&ended.out).unwrap();
+        for app in result["apps"].as_array().unwrap() {
+            for point in app["points"].as_array().unwrap() {
+                assert!(point["efficiency"].as_f64().unwrap() > 0.7, "{input}: {app}");
+            }
+            let of = |point: usize| app["points"][point]["flags"].as_str().unwrap();
+            assert_eq!(of(0) == of(1), input == "filling", "{app}");
+        }
+    }
 }
 
 #[test]

@@ -7,7 +7,6 @@
 use core::num::NonZeroU32;
 use core::sync::atomic::Ordering;
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
 
 use multigrain_protocol::sync::{SyncInput, Withdrawable};
 use multigrain_types::ThreadId;
@@ -67,7 +66,8 @@ pub(crate) struct Deadlines {
     waits: Mutex<BTreeMap<(Deadline, ThreadId), Withdrawable>>,
     /// Changes when the helper has to look anew; a futex.
     rescan: core::sync::atomic::AtomicU32,
-    helper: OnceLock<Result<(), String>>,
+    /// Whether there is one.
+    helper: Mutex<bool>,
 }
 
 impl Deadlines {
@@ -81,12 +81,14 @@ impl Deadlines {
         thread: ThreadId,
         (deadline, from): (Deadline, Withdrawable),
     ) -> Result<(), Error> {
-        let helper = self.helper.get_or_init(|| {
+        let mut has_helper = lock(&self.helper);
+        if !*has_helper {
             driver.has_helper();
-            let started = pthread::spawn_helper("mg-deadlines", || self.keep(driver));
-            started.map_err(|error| error.to_string())
-        });
-        helper.clone().map_err(Error::System)?;
+            pthread::spawn_helper("mg-deadlines", || self.keep(driver))
+                .inspect_err(|_| driver.helper_ends())?;
+            *has_helper = true;
+        }
+        drop(has_helper);
         let mut waits = lock(&self.waits);
         waits.insert((deadline, thread), from);
         if waits.first_key_value().is_some_and(|(&first, _)| first == (deadline, thread)) {

@@ -417,3 +417,33 @@ fn send_wrong_codes() {
 fn compressed_contents_that_are_none_are_refused_and_nothing_of_them_is_kept() {
     play_random(send_wrong_codes, 1);
 }
+
+/// An area is taken away between the moment in which its contents begin to come in and the one in which they are unpacked.
+/// They are wrong, so that it ends there.
+fn retire_before_unpacking() {
+    let [ours, _theirs] = pair(None);
+    let runtime = node_of_two_pages(ours);
+    let (placement, compression) = (Placement::Allocator, Compression::RunLength);
+    let named = Origin::Named(NamedSharing { placement, compression });
+    assert_eq!(runtime.adopt(page_of(NodeId(1), 0, named)), 0);
+    let (minipage, kind, attach) = (MinipageId::new(AreaId(0), 0), Kind::Read, Attach::Page);
+    let turns = Turns::NONE;
+    let reply = PageMessage::Reply { kind, attach, ack_now: false, turns }.about(minipage);
+    runtime.driver.engine().step_sure(Input::Fault { thread: ThreadId(0), minipage, kind });
+    let (place, _) = runtime.driver.memory().privileged(minipage);
+    // SAFETY: nobody else has this page.
+    unsafe { place.write_bytes(9, 4096) };
+    let plain = header_of(reply);
+    let header = Header { flags: plain.flags | COMPRESSED, payload: 2, from: 1, ..plain };
+    let mut sink = NodeSink::new(&runtime.driver);
+    assert_eq!(sink.place(NodeId(1), &header), Ok(Destination::Buffer));
+    assert!(runtime.driver.retire_area(AreaId(0)));
+    assert!(sink.frame(NodeId(1), &header, Some(&[0, 0])).is_err());
+    // SAFETY: as above; the object has this page still.
+    assert_eq!(unsafe { place.read() }, 9, "its bytes were given back before");
+}
+
+#[test]
+fn an_area_is_not_given_back_before_contents_that_had_begun_to_come_in_are_in_their_place() {
+    play_random(retire_before_unpacking, 1);
+}

@@ -22,6 +22,7 @@
 //! receiver  time_windows  membership  frames         : the same: waiting, windows, who is in the job, formats
 //! area  minipage_run  segment_sharing  live_items    : what the tables hold
 //! atomic_op                                          : what is asked of a word
+//! out_of_memory                                      : the end of a node whose allocator has nothing
 //! interposed_mmap  interposed_mprotect  child        : between the program and the C library
 //! interposed_close  signals  pthread  errno          : the same
 //! launcher  crash  error  shim  tsan  source_place   : what all of them use

@@ -420,8 +420,9 @@ impl Synchronization {
             }
             driver.wait_for(slot, wait);
             self.deadlines.remove(thread, deadline);
+        } else {
+            driver.wait_for(slot, wait);
         }
-        driver.wait_for(slot, wait);
         driver.engine().end_interval();
         match (slot.is_refused(), patience) {
             (false, _) => Ok(waits),

@@ -83,7 +83,7 @@ fn patterns_send_what_the_applications_were_counted_to_send() {
     // Messages and bytes as `multigrain run -n N --learn off app-mg` printed them.
     let is = Is { keys_log2: 20, values_log2: 9, iterations: 10 };
     let lu = Lu { size: 1024, block: 32 };
-    let jacobi = Jacobi { iterations: 50 };
+    let jacobi = Jacobi { size: 1024, iterations: 50 };
     let water = Water { molecules: 512, steps: 3 };
     let counted: [(&dyn Pattern, u16, u64, u64); 8] = [
         (&is, 2, 978, 81_872),
@@ -113,7 +113,7 @@ fn a_projection_is_the_same_every_time() {
 #[test]
 fn rounds_that_are_not_simulated_count_as_much_as_those_that_are() {
     for pattern in [
-        &Jacobi { iterations: 24 } as &dyn Pattern,
+        &Jacobi { size: 1024, iterations: 24 } as &dyn Pattern,
         &Is { keys_log2: 16, values_log2: 9, iterations: 24 },
     ] {
         let few = run(pattern, 3);
@@ -126,7 +126,7 @@ fn rounds_that_are_not_simulated_count_as_much_as_those_that_are() {
 
 #[test]
 fn nodes_that_share_one_core_take_as_long_as_one_node() {
-    let jacobi = Jacobi { iterations: 4 };
+    let jacobi = Jacobi { size: 1024, iterations: 4 };
     let alone = run(&jacobi, 1).ns;
     let hosts = Hosts { nodes: 4, cores: 1 };
     let shared = project(&Plan { hosts, ..plan(&jacobi, 4) }).unwrap().ns;
@@ -136,7 +136,7 @@ fn nodes_that_share_one_core_take_as_long_as_one_node() {
 #[test]
 fn every_pattern_runs_on_a_thousand_nodes() {
     let lu = Lu { size: 1024, block: 32 };
-    let jacobi = Jacobi { iterations: 3 };
+    let jacobi = Jacobi { size: 1024, iterations: 3 };
     let sor = Sor { rows: 2048, columns: 64, iterations: 2 };
     for pattern in [&lu as &dyn Pattern, &jacobi, &sor] {
         assert!(run(pattern, 1024).messages > 2 * 1023);

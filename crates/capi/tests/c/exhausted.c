@@ -1,7 +1,13 @@
-/* A node that reaches a limit of addresses in the middle of the job, while its locks become more and more. */
+/*
+ * A node that reaches a limit of addresses in the middle of the job, while its locks become more and more. With "timed":
+ * while its first call with a deadline starts the thread for those, which a later call then does; meanwhile it computes, and
+ * nobody may take it for a node that waits.
+ */
 #include "check.h"
 
+#include <pthread.h>
 #include <sys/resource.h>
+#include <time.h>
 
 static rlim_t addresses_in_use(void)
 {
@@ -13,11 +19,52 @@ static rlim_t addresses_in_use(void)
     return (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE);
 }
 
+static void *stay(void *unused)
+{
+    OK(mg_barrier(1, 2 * (uint32_t)mg_nodes()));
+    return unused;
+}
+
+static void call_with_a_deadline(void)
+{
+    struct timespec deadline, now;
+    struct rlimit limit, before;
+    uint64_t until;
+    int code;
+
+    CHECK(clock_gettime(CLOCK_REALTIME, &deadline) == 0);
+    deadline.tv_sec += 60;
+    CHECK(getrlimit(RLIMIT_AS, &before) == 0);
+    limit = before;
+    limit.rlim_cur = addresses_in_use();
+    CHECK(setrlimit(RLIMIT_AS, &limit) == 0);
+    code = mg_sem_timedwait(7, &deadline);
+    CHECK(setrlimit(RLIMIT_AS, &before) == 0);
+    CODE(code, MG_ESYS);
+    CHECK(clock_gettime(CLOCK_MONOTONIC, &now) == 0);
+    until = (uint64_t)now.tv_sec + 3;
+    do
+        CHECK(clock_gettime(CLOCK_MONOTONIC, &now) == 0);
+    while ((uint64_t)now.tv_sec < until);
+    OK(mg_sem_post(7, 1));
+    OK(mg_sem_timedwait(7, &deadline));
+}
+
 int main(int argc, char **argv)
 {
     struct rlimit limit;
+    pthread_t waiter;
 
     OK(mg_init(&argc, &argv));
+    if (argc > 1) {
+        CHECK(pthread_create(&waiter, NULL, stay, NULL) == 0);
+        if (mg_node() == mg_nodes() - 1)
+            call_with_a_deadline();
+        stay(NULL);
+        CHECK(pthread_join(waiter, NULL) == 0);
+        OK(mg_finalize());
+        return 0;
+    }
     OK(mg_barrier(0, 0));
     if (mg_node() == mg_nodes() - 1) {
         CHECK(getrlimit(RLIMIT_AS, &limit) == 0);

@@ -6,7 +6,7 @@ use super::host_slots::Share;
 use super::hosts::{Findings, Reach, examine};
 use super::options::PlaceArgs;
 use super::say;
-use super::signals::Signals;
+use super::signalfd::Signals;
 use super::slurm::Allocation;
 use super::warden::Ward;
 use super::{abort_on_panic, environment, program};

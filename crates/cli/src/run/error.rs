@@ -98,7 +98,7 @@ pub(super) enum LaunchError {
     #[error("{0}")]
     Different(String),
     /// The user wants out before the nodes run.
-    #[error("the job was ended by {}", super::signals::name(*.0))]
+    #[error("the job was ended by {}", super::signalfd::name(*.0))]
     Interrupted(i32),
     /// `--timeout` is over before the nodes run.
     #[error("time-out after {} s; the job ends", .0.as_secs_f64())]

@@ -14,7 +14,7 @@ use super::phase::{self, Action, Next, Output, Phase, Situation};
 use super::progress::{self, Line};
 use super::races::{Check, Outcome};
 use super::reports::Reports;
-use super::signals::Signals;
+use super::signalfd::Signals;
 use super::spawn::Node;
 use super::stdin::{Feed, Input, Relay};
 use super::summary::{NodeReport, Report};

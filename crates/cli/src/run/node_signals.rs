@@ -2,7 +2,7 @@
 //! host and by the agents on others, and so is what ends a job.
 //!
 //! Role: who signals what, at once. How long after SIGTERM comes SIGKILL is in [`super::escalation`]; how the launcher
-//! reads its own signals in [`super::signals`]; processes that left their group in [`super::leftovers`].
+//! reads its own signals in [`super::signalfd`]; processes that left their group in [`super::leftovers`].
 
 use super::escalation::{Terminated, kill_after};
 use super::hosts::Order as ToAgents;

@@ -5,7 +5,7 @@
 use super::containment::Containment;
 use super::error::LaunchError;
 use super::listen::Listener;
-use super::signals::Inherited;
+use super::signalfd::Inherited;
 use super::warden::{self, Warden};
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};

@@ -1,7 +1,7 @@
 //! What the user of a running job has asked for by signals: to end it, gently or at once. What each signal does is in
 //! [`super::node_signals`], how long nodes may take to end in [`super::escalation`].
 
-use super::signals::Signals;
+use super::signalfd::Signals;
 use rustix::process::Signal;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;

@@ -3,7 +3,7 @@
 //! A pure function of what is known about the job and of the time. The end of a node that lost a peer is a
 //! consequence: the verdict names the peer, and waits a moment to learn how that one died.
 
-use super::signals;
+use super::signalfd;
 use multigrain_types::exit_codes::{DEADLOCK, PEER_LOST, RACES, SIGNALLED, TIME_OUT};
 use multigrain_types::phrases::{BEYOND_LIMIT, BROKE_PROTOCOL};
 use rustix::process::WaitIdStatus;
@@ -293,7 +293,7 @@ fn of_deadlock(text: &str) -> Verdict {
 }
 
 fn by_signal(signal: i32) -> Verdict {
-    let line = format!("the job was ended by {}", signals::name(signal));
+    let line = format!("the job was ended by {}", signalfd::name(signal));
     Verdict { code: code_of_signal(signal), line: Some(line) }
 }
 
@@ -323,7 +323,7 @@ fn of_failure(facts: &Facts, rank: usize, status: Status) -> Verdict {
     match status {
         Status::Killed { signal, .. } if facts.forwarded == Some(signal) => by_signal(signal),
         Status::Killed { signal, core } => {
-            let name = signals::name(signal);
+            let name = signalfd::name(signal);
             let core = if core { ", core dumped" } else { "" };
             let crash = match &facts.nodes[rank].crash {
                 Some((of, text)) if *of == signal => format!(" {text}"),

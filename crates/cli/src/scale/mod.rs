@@ -56,9 +56,9 @@ pub(crate) struct ScaleArgs {
     /// Who manages minipages.
     #[arg(long, value_enum, default_value_t = Manager::Allocator)]
     manager: Manager,
-    /// Small inputs, as for --validate, instead of the paper's.
-    #[arg(long)]
-    small: bool,
+    /// Which inputs.
+    #[arg(long, value_enum, default_value_t = Input::Paper)]
+    input: Input,
     /// Where the applications are; one-node runs say how fast they compute.
     #[arg(long, value_name = "DIR", default_value = "build/apps")]
     apps_dir: PathBuf,
@@ -73,7 +73,7 @@ pub(crate) struct ScaleArgs {
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
     /// Projects no application, but how long a barrier of all nodes takes.
-    #[arg(long, conflicts_with_all = ["apps", "small", "element_ns", "validate", "svg", "proof"])]
+    #[arg(long, conflicts_with_all = ["apps", "input", "element_ns", "validate", "svg", "proof"])]
     barriers: bool,
     /// Prints one JSON object.
     #[arg(long)]
@@ -110,23 +110,54 @@ impl fmt::Display for Manager {
     }
 }
 
+/// `--input`.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Input {
+    /// Those of the Millipage paper.
+    Paper,
+    /// Small ones, as for --validate.
+    Small,
+    /// Those that fill 64 machines; not of TSP.
+    Filling,
+    /// On each number of nodes, those that give a node the work that one of 64 has with `filling`.
+    Growing,
+}
+
+impl Input {
+    fn patterns(self, nodes: u16) -> Vec<Box<dyn Pattern>> {
+        match self {
+            Self::Paper => apps::paper(),
+            Self::Small => apps::small(),
+            Self::Filling => apps::filling(),
+            Self::Growing => apps::growing(nodes),
+        }
+    }
+}
+
 /// An application and how fast it computes.
 #[derive(Debug)]
 struct App {
-    /// The input that is projected.
-    pattern: Box<dyn Pattern>,
-    /// The input that is run for real.
+    /// With the input that is run for real.
     small: Box<dyn Pattern>,
     element_ns: f64,
 }
 
 /// One application on some nodes.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct Point {
+    /// As the flags of the program give it.
+    input: String,
     nodes: u16,
     result: Projection,
-    /// Against one node.
+    /// Against one node with the same input.
     speed_up: f64,
+}
+
+impl Point {
+    /// Of a perfect speed-up.
+    fn efficiency(&self) -> f64 {
+        self.speed_up / f64::from(self.nodes)
+    }
 }
 
 /// All points of an application.
@@ -161,7 +192,7 @@ fn scale(args: &ScaleArgs) -> Result<bool> {
         Setting { apps: &args.apps_dir, transport: args.transport, manager: args.manager };
     // Costs take a while to measure.
     if !args.barriers && args.element_ns.is_none() {
-        inputs(args).try_for_each(|(_, small)| setting.program(small.as_ref()).map(drop))?;
+        inputs(args).try_for_each(|small| setting.program(small.as_ref()).map(drop))?;
     }
     let here = args.costs.here(args.transport, args.validate)?;
     let costs = args.costs.there(here);
@@ -197,23 +228,25 @@ fn scale(args: &ScaleArgs) -> Result<bool> {
     Ok(wrong.is_empty())
 }
 
-/// What the applications asked for are projected with, and what they are run with.
-fn inputs(args: &ScaleArgs) -> impl Iterator<Item = (Box<dyn Pattern>, Box<dyn Pattern>)> {
-    let inputs = if args.small { apps::small() } else { apps::paper() };
-    let pairs = inputs.into_iter().zip(apps::small());
-    let wanted = |name: &str| args.apps.is_empty() || args.apps.iter().any(|app| app == name);
-    pairs.filter(move |(pattern, _)| wanted(pattern.name()))
+/// What the applications asked for are run with.
+fn inputs(args: &ScaleArgs) -> impl Iterator<Item = Box<dyn Pattern>> {
+    let projected = args.input.patterns(1);
+    let is_projected = move |name| projected.iter().any(|pattern| pattern.name() == name);
+    let wanted = |name| args.apps.is_empty() || args.apps.iter().any(|app| app == name);
+    apps::small()
+        .into_iter()
+        .filter(move |small| wanted(small.name()) && is_projected(small.name()))
 }
 
 /// The applications asked for; each runs on one node first, unless its speed is given.
 fn chosen(args: &ScaleArgs, setting: Setting<'_>) -> Result<Vec<App>> {
     inputs(args)
-        .map(|(pattern, small)| {
+        .map(|small| {
             let element_ns = match args.element_ns {
                 Some(ns) => ns,
                 None => element_ns(small.as_ref(), setting)?,
             };
-            Ok(App { pattern, small, element_ns })
+            Ok(App { small, element_ns })
         })
         .collect()
 }
@@ -227,9 +260,10 @@ fn element_ns(pattern: &dyn Pattern, setting: Setting<'_>) -> Result<f64> {
 }
 
 fn curve(app: App, args: &ScaleArgs, costs: Costs) -> Result<Curve> {
-    let of = |nodes| {
+    let name = app.small.name();
+    let of = |pattern: &dyn Pattern, nodes| {
         let plan = Plan {
-            pattern: app.pattern.as_ref(),
+            pattern,
             nodes,
             element_ns: app.element_ns,
             costs,
@@ -237,17 +271,22 @@ fn curve(app: App, args: &ScaleArgs, costs: Costs) -> Result<Curve> {
             placement: args.manager.placement(),
             most_rounds: ROUNDS,
         };
-        let place = || format!("{} on {nodes} nodes", app.pattern.name());
+        let place = || format!("{name} on {nodes} nodes");
         project(&plan).map_err(anyhow::Error::msg).with_context(place)
     };
-    let alone = of(1)?;
-    let most = app.pattern.most_nodes();
     let mut points = Vec::new();
-    for &nodes in args.nodes.iter().filter(|&&nodes| nodes <= most) {
-        let result = of(nodes)?;
+    for &nodes in &args.nodes {
+        let inputs = args.input.patterns(nodes).into_iter();
+        let Some(pattern) = inputs.into_iter().find(|pattern| pattern.name() == name) else {
+            continue;
+        };
+        if nodes > pattern.most_nodes() {
+            continue;
+        }
+        let (alone, result) = (of(pattern.as_ref(), 1)?, of(pattern.as_ref(), nodes)?);
         #[expect(clippy::cast_precision_loss, reason = "a ratio of times")]
         let speed_up = alone.ns as f64 / result.ns as f64;
-        points.push(Point { nodes, result, speed_up });
+        points.push(Point { input: pattern.flags(), nodes, result, speed_up });
     }
     Ok(Curve { app, points })
 }

@@ -17,8 +17,12 @@ pub(super) fn text(report: &Report) -> String {
         costs::text(&report.costs)
     );
     for Curve { app, points } in &report.curves {
-        let (name, flags) = (app.pattern.name(), app.pattern.flags());
-        let _ = write!(text, "\n{name} {flags}; {:.2} ns an element\n", app.element_ns);
+        let name = app.small.name();
+        let inputs = match points.first().filter(|_| !differ(points)) {
+            Some(first) => first.input.as_str(),
+            None => "with an input for each number of nodes",
+        };
+        let _ = write!(text, "\n{name} {inputs}; {:.2} ns an element\n", app.element_ns);
         text.push_str(&curve_table(points).render());
     }
     if !report.rows.is_empty() {
@@ -30,17 +34,27 @@ pub(super) fn text(report: &Report) -> String {
     text
 }
 
+/// Whether the numbers of nodes have inputs of their own.
+fn differ(points: &[Point]) -> bool {
+    points.windows(2).any(|pair| pair[0].input != pair[1].input)
+}
+
 fn curve_table(points: &[Point]) -> Table {
-    let mut table = Table::new(["nodes", "ms", "speed-up", "faults", "messages", "MB"]);
-    for Point { nodes, result, speed_up } in points {
-        table.row([
+    let input = differ(points).then_some("input");
+    let heads = ["nodes", "ms", "speed-up", "efficiency", "faults", "messages", "MB"];
+    let mut table = Table::new(heads.into_iter().chain(input));
+    for point in points {
+        let Point { nodes, result, speed_up, .. } = point;
+        let cells = [
             nodes.to_string(),
             format!("{:.1}", float(result.ns) / 1e6),
             digits(*speed_up),
+            digits(point.efficiency()),
             (result.read_faults + result.write_faults).to_string(),
             result.messages.to_string(),
             format!("{:.1}", float(result.bytes) / 1e6),
-        ]);
+        ];
+        table.row(cells.into_iter().chain(input.map(|_| point.input.clone())));
     }
     table
 }
@@ -89,9 +103,11 @@ fn percent(share: f64) -> String {
 /// One object.
 pub(super) fn json(report: &Report) -> Result<String> {
     let costs = report.costs;
-    let point = |Point { nodes, result, speed_up }: &Point| {
+    let point = |point: &Point| {
+        let Point { input, nodes, result, speed_up } = point;
         json!({
-            "nodes": nodes, "ms": float(result.ns) / 1e6, "speed_up": speed_up,
+            "flags": input, "nodes": nodes, "ms": float(result.ns) / 1e6, "speed_up": speed_up,
+            "efficiency": point.efficiency(),
             "read_faults": result.read_faults, "write_faults": result.write_faults,
             "messages": result.messages, "bytes": result.bytes,
         })
@@ -99,7 +115,7 @@ pub(super) fn json(report: &Report) -> Result<String> {
     let curve = |Curve { app, points }: &Curve| {
         let points: Vec<Value> = points.iter().map(point).collect();
         json!({
-            "app": app.pattern.name(), "flags": app.pattern.flags(),
+            "app": app.small.name(),
             "element_ns": app.element_ns, "points": points,
         })
     };
@@ -154,7 +170,7 @@ pub(super) fn plot(report: &Report) -> String {
 fn line(curve: &Curve) -> Line {
     let alone = core::iter::once((1.0, 1.0));
     let others = curve.points.iter().map(|point| (f64::from(point.nodes), point.speed_up));
-    Line { name: curve.app.pattern.name().to_owned(), points: alone.chain(others).collect() }
+    Line { name: curve.app.small.name().to_owned(), points: alone.chain(others).collect() }
 }
 
 /// A power of two: 8, or 1/8.
@@ -170,8 +186,8 @@ pub(super) fn proof(report: &Report) -> String {
         costs::text(&report.costs)
     );
     for curve in &report.curves {
-        if let Some(Point { nodes, result, speed_up }) = curve.points.last() {
-            let (name, ms) = (curve.app.pattern.name(), float(result.ns) / 1e6);
+        if let Some(Point { nodes, result, speed_up, .. }) = curve.points.last() {
+            let (name, ms) = (curve.app.small.name(), float(result.ns) / 1e6);
             let (speed_up, messages) = (digits(*speed_up), result.messages);
             let _ = writeln!(text, "| {name} | {nodes} | {ms:.1} | {speed_up} | {messages} |");
         }

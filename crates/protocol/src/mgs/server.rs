@@ -190,13 +190,13 @@ impl Server {
                 mark!(LateNotify);
             }
             // Arcs 33 and 34, ACK.
-            (E::Ack, Self::Releasing(round)) if round.awaits_release(from) => {
+            (E::Ack, Self::Releasing(round)) if round.awaits_answer(from) => {
                 round.awaited.remove(from);
                 mark!(CountAck, or LastAck if round.awaited.is_empty());
                 self.conclude(context, out);
             }
             // Arcs 33 and 34, DIFF: buffer diff data.
-            (E::Diff, Self::Releasing(round)) if round.awaits_release(from) => {
+            (E::Diff, Self::Releasing(round)) if round.awaits_answer(from) => {
                 round.awaited.remove(from);
                 mark!(CountDiff, or LastDiff if round.awaited.is_empty());
                 round.outdated |=
@@ -345,8 +345,8 @@ impl Server {
 }
 
 impl Round {
-    /// Whether an INV to that node has no answer yet.
-    fn awaits_release(&self, from: NodeId) -> bool {
+    /// Whether an INV to that node has no answer yet, and what comes from it may be that.
+    fn awaits_answer(&self, from: NodeId) -> bool {
         self.awaited.contains(from) && self.keeper != Some(from) && !self.granting
     }
 

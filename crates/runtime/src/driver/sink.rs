@@ -219,13 +219,18 @@ unsafe impl Sink for NodeSink<'_> {
     }
 
     fn frame(&mut self, from: NodeId, header: &Header, body: Option<&[u8]>) -> Result<(), String> {
+        let message = self.message(from, header)?;
+        if let Some((message, Some(run))) = message
+            && message.attach() == Attach::Page
+        {
+            // Zeros have not been announced: they need no place.
+            self.driver.retiring.arrives(from, run.first().area());
+            self.receive_contents(from, message, run, header, body)?;
+        }
         self.driver.retiring.arrived(from);
         self.driver.finish_retiring();
-        match self.message(from, header)? {
+        match message {
             Some((message, run)) => {
-                if let (Attach::Page, Some(run)) = (message.attach(), run) {
-                    self.receive_contents(from, message, run, header, body)?;
-                }
                 if let Some(run) = run.filter(|run| run.count() > 1) {
                     self.driver.engine.step_received_run(from, message, run);
                     self.driver.finish_atomics();

@@ -51,12 +51,8 @@ impl Section {
 
     fn begin(&mut self, token_came: bool) {
         if token_came {
-            *self = Self {
-                locks: self.locks,
-                units: self.units,
-                writes: self.writes,
-                ..Self::NONE
-            };
+            *self =
+                Self { locks: self.locks, units: self.units, writes: self.writes, ..Self::NONE };
         }
         self.within = true;
     }

@@ -3,7 +3,7 @@
 
 use super::super::agent_lines::Line;
 use super::super::host_slots::Share;
-use super::super::signals::Inherited;
+use super::super::signalfd::Inherited;
 use super::super::spawn;
 use super::super::warden::Warden;
 use super::channel::{AgentChannel, End, Received};

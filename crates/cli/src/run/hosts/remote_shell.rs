@@ -4,7 +4,7 @@
 use super::super::error::LaunchError;
 use super::super::host_slots::Share;
 use super::super::options::PlaceArgs;
-use super::super::signals::Signals;
+use super::super::signalfd::Signals;
 use super::super::slurm::Allocation;
 use super::super::warden::Warden;
 use super::agents::{Agents, silence};

@@ -1,7 +1,7 @@
 //! IS (apps/is): integer sort by ranking. The histogram is 8 regions; in phase p node w has region
 //! (p + w) mod P to itself, P = max(8, nodes), and every phase ends with a barrier.
 
-use crate::scale::step::{Pattern, Place, Program, Step, repeated, span};
+use crate::scale::step::{Pattern, Place, Program, Step, repeated};
 
 const REGIONS: u32 = 8;
 
@@ -46,9 +46,11 @@ impl Pattern for Is {
     fn programs(&self, nodes: u16, rounds: u32) -> Vec<Program> {
         (0..nodes)
             .map(|node| {
-                let own = span(1 << self.keys_log2, node, nodes);
+                let keys =
+                    |node: u16| (1_u64 << self.keys_log2) * u64::from(node) / u64::from(nodes);
+                let own = keys(node + 1) - keys(node);
                 let values = 1_u64 << self.values_log2;
-                let keys = Step::Compute(u64::from(own.end - own.start) + values);
+                let keys = Step::Compute(own + values);
                 repeated(rounds, move |round| iterate(node, nodes, round, keys, values))
             })
             .collect()

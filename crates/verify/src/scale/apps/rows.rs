@@ -16,10 +16,12 @@ pub struct Sor {
     pub iterations: u32,
 }
 
-/// Jacobi iteration on 1024 x 1024 doubles, of which a row fills a minipage of 8 KiB: a matrix is
-/// written from the other, and they change places.
+/// Jacobi iteration on doubles, of which a row fills a minipage: a matrix is written from the other, and they change
+/// places.
 #[derive(Clone, Copy, Debug)]
 pub struct Jacobi {
+    /// Rows and columns of the matrices.
+    pub size: u32,
     /// Sweeps.
     pub iterations: u32,
 }
@@ -27,8 +29,6 @@ pub struct Jacobi {
 /// A row is worked on in so many pieces (8 of 4 floats in half a row of SOR). It may come and go
 /// between them, when a neighbour works on its own edge at the same time.
 const PIECES: u64 = 8;
-/// Rows and columns of Jacobi's matrices.
-const SIZE: u32 = 1024;
 
 impl Pattern for Sor {
     fn name(&self) -> &'static str {
@@ -76,11 +76,12 @@ impl Pattern for Jacobi {
     }
 
     fn flags(&self) -> String {
-        format!("--size {SIZE} --iterations {}", self.iterations)
+        let Self { size, iterations } = self;
+        format!("--size {size} --iterations {iterations}")
     }
 
     fn most_nodes(&self) -> u16 {
-        u16::try_from(SIZE).unwrap_or(u16::MAX)
+        u16::try_from(self.size).unwrap_or(u16::MAX)
     }
 
     fn rounds(&self) -> u32 {
@@ -88,7 +89,7 @@ impl Pattern for Jacobi {
     }
 
     fn places(&self, nodes: u16) -> Vec<Place> {
-        edges(nodes, 2, u64::from(SIZE) * 8)
+        edges(nodes, 2, u64::from(self.size) * 8)
     }
 
     fn locks(&self) -> u32 {
@@ -97,11 +98,11 @@ impl Pattern for Jacobi {
 
     fn programs(&self, nodes: u16, rounds: u32) -> Vec<Program> {
         let program = |node| {
-            let block = Block::of(SIZE, node, nodes);
+            let (block, columns) = (Block::of(self.size, node, nodes), self.size.into());
             repeated(rounds, move |round| {
                 let [from, to] = [round % 2, (round + 1) % 2];
                 let matrix = |number: u32| number * 2 * u32::from(nodes);
-                block.sweep(matrix(from), matrix(to), SIZE.into()).chain([Step::Barrier])
+                block.sweep(matrix(from), matrix(to), columns).chain([Step::Barrier])
             })
         };
         (0..nodes).map(program).collect()

@@ -123,22 +123,38 @@ impl Worker {
             .chain(add_energy)
     }
 
-    /// All pairs whose first molecule is an own one; a pair is an element.
+    /// All pairs whose first molecule is an own one; a pair is an element. By the second one: nothing of this phase is
+    /// written, so that a molecule is fetched once, and a million of them need not be walked through once for each own one.
     fn all_pairs(self: Rc<Self>) -> impl Iterator<Item = Step> {
-        let molecules = self.molecules;
-        self.own.clone().flat_map(move |i| {
-            let pair = |j| [Step::Read(j), Step::Compute(1)];
-            [Step::Read(i)].into_iter().chain(partners(molecules, i).flat_map(pair))
-        })
+        let (own, molecules) = (self.own.clone(), self.molecules);
+        let seconds = own.start + 1..own.end + molecules / 2;
+        let pairs = seconds.flat_map(move |second| {
+            let elements = pairs_with(molecules, &own, second).into();
+            [Step::Read(second % molecules), Step::Compute(elements)]
+        });
+        self.own.clone().map(Step::Read).chain(pairs)
     }
+}
+
+/// Of how many pairs with an own molecule, counted as its own, a molecule is the second; `second`: not wrapped around.
+fn pairs_with(molecules: u32, own: &Range<u32>, second: u32) -> u32 {
+    let half = molecules / 2;
+    let farthest = second.checked_sub(half);
+    let nearer = own.end.min(second).saturating_sub(farthest.map_or(0, |i| i + 1).max(own.start));
+    let opposite = farthest.is_some_and(|i| own.contains(&i) && last_partner(molecules, i) == half);
+    nearer + u32::from(opposite)
 }
 
 /// With whom a molecule forms the pairs that are counted as its own.
 fn partners(molecules: u32, i: u32) -> impl Iterator<Item = u32> {
+    (1..=last_partner(molecules, i)).map(move |k| (i + k) % molecules)
+}
+
+/// How far the last of them is.
+fn last_partner(molecules: u32, i: u32) -> u32 {
     let half = molecules / 2;
     // With an even number, the pair of opposites is counted from its lower half only.
-    let last = if molecules.is_multiple_of(2) && i >= half { half - 1 } else { half };
-    (1..=last).map(move |k| (i + k) % molecules)
+    if molecules.is_multiple_of(2) && i >= half { half - 1 } else { half }
 }
 
 /// Molecules begin on a cubic lattice in a periodic box, and hardly leave their places in a few
@@ -169,6 +185,31 @@ mod tests {
         let water = Water { molecules: 512, steps: 3 };
         let lock = |step: &Step| matches!(step, Step::Lock(_));
         water.programs(nodes, 3).into_iter().flatten().filter(lock).count()
+    }
+
+    #[test]
+    fn all_pairs_are_those_of_each_molecule_with_its_partners() {
+        for (molecules, nodes) in [(7, 1), (8, 1), (9, 2), (16, 3), (64, 8), (65, 16)] {
+            for node in 0..nodes {
+                let own = span(molecules, node, nodes);
+                let mut pairs = vec![0; molecules as usize];
+                for second in own.clone().flat_map(|i| partners(molecules, i)) {
+                    pairs[second as usize] += 1;
+                }
+                let worker = Rc::new(Worker::new(molecules, own));
+                let mut stepped = vec![0; molecules as usize];
+                let mut read = None;
+                for step in worker.all_pairs() {
+                    if let Step::Read(molecule) = step {
+                        read = Some(molecule);
+                    }
+                    if let Step::Compute(count) = step {
+                        stepped[read.unwrap() as usize] += count;
+                    }
+                }
+                assert_eq!(stepped, pairs, "{molecules} molecules, node {node} of {nodes}");
+            }
+        }
     }
 
     #[test]

@@ -13,7 +13,7 @@ mod start;
 use super::super::event_source::Source;
 use super::super::leftovers;
 use super::super::program;
-use super::super::signals::Signals;
+use super::super::signalfd::Signals;
 use super::super::warden::{Ward, Warden};
 use super::builds;
 use super::channel::{AgentChannel, End, PERIOD, Received};

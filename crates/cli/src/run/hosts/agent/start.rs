@@ -5,7 +5,7 @@ use super::super::super::descriptor_limit;
 use super::super::super::environment;
 use super::super::super::error::LaunchError;
 use super::super::super::listen::{self, ListenAt, Listener};
-use super::super::super::signals::Signals;
+use super::super::super::signalfd::Signals;
 use super::super::super::spawn::{self, Node, Plan, Program};
 use super::super::super::stdin;
 use super::super::messages::{Found, Job};
