@@ -88,7 +88,7 @@ fn a_node_without_descriptors_names_its_own_limit_and_no_peer() {
     let program = compile(&dir, "probe");
     let script = dir.path().join("limited");
     let mut failed = 0;
-    for (transport, limit) in (8..15).flat_map(|limit| [("unix", limit), ("tcp", limit)]) {
+    for (transport, limit) in (5..15).flat_map(|limit| [("unix", limit), ("tcp", limit)]) {
         let lower = format!("[ $MULTIGRAIN_RANK = 1 ] && ulimit -n {limit}");
         fs::write(&script, format!("#!/bin/sh\n{lower}\nexec {}\n", program.display())).unwrap();
         fs::set_permissions(&script, PermissionsExt::from_mode(0o755)).unwrap();

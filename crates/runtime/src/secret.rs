@@ -50,7 +50,12 @@ impl Admission {
                  nothing close it, nor any other that it has not opened, before mg_init"
             ))
         };
-        let text = copy(pipe).map_err(|errno| wrong(&errno.to_string()))?;
+        let text = copy(pipe).map_err(|errno| match errno {
+            Errno::MFILE => Error::System(
+                "this node's limit of file descriptors is too low, raise it (ulimit -n)".into(),
+            ),
+            _ => wrong(&errno.to_string()),
+        })?;
         let found =
             Self::of_text(&text).ok_or_else(|| wrong("it does not hold the job's secret"))?;
         let lockable = writable(fd);

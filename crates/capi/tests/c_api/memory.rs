@@ -78,7 +78,14 @@ fn what_a_node_could_not_map_is_given_back_by_all() {
     for &guard in guards() {
         for node in ["0", "1", "2"] {
             let setting = Setting { guard, options: &["--shared", "1500M"], ..Setting::nodes(3) };
-            run_well(&launcher(), &setting, &program, &[node]);
+            let ended = run(&launcher(), &setting, &program, &[node]);
+            assert_eq!(ended.code, Some(0), "{setting:?}: {ended:?}");
+            // At the first of the eight times, the second, the fourth and the last.
+            assert_eq!(
+                ended.err.matches("no room to map area").count(),
+                4,
+                "{setting:?}: {ended:?}"
+            );
         }
     }
 }

@@ -68,7 +68,7 @@ fn look(args: &DoctorArgs) -> Result<Findings, LaunchError> {
     let config = Config::of_job(&|name| std::env::var_os(name));
     let config = config.map_err(|error| LaunchError::Refused(error.to_string()))?;
     let allocation = place.allocation().map_err(LaunchError::Hosts)?;
-    let shares = place.shares(allocation.as_ref()).map_err(LaunchError::Hosts)?;
+    let shares = place.shares(allocation.as_ref(), None).map_err(LaunchError::Hosts)?;
     let far = shares.as_ref().is_some_and(|shares| shares.len() > 1);
     let nodes = |shares: &[Share]| shares.iter().map(Share::nodes).sum();
     let all = shares.as_deref().map_or_else(|| place.nodes_here(), nodes);

@@ -10,13 +10,14 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::ops::Range;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 /// Bytes of a file of hosts that are read: some have no end.
 const MOST_FILE_BYTES: u64 = 1 << 20;
 /// And of a line.
 const MOST_LINE_BYTES: usize = 1024;
-/// How long a pipe may say nothing.
-const PATIENCE: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
+/// How long a pipe may take.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A host and its slots.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,14 +55,16 @@ pub(crate) fn parse_list(text: &str) -> Result<HostList, String> {
 }
 
 impl HostList {
-    /// What a file of hosts says: a host a line, with `slots=N` behind it; what follows a `#` is no part of it.
+    /// What a file of hosts says: a host a line, with `slots=N` behind it; what follows a `#` is no part of it. A pipe has as
+    /// long as the job, and no longer than [`PATIENCE`].
     ///
     /// # Errors
     /// The line that makes no sense, in words.
-    pub(super) fn of_file(path: &Path) -> Result<Self, String> {
+    pub(super) fn of_file(path: &Path, within: Option<Duration>) -> Result<Self, String> {
         let at = |why: String| format!("--hostfile {}{why}", path.display());
+        let within = within.map_or(PATIENCE, |within| within.min(PATIENCE));
         let text =
-            read(path, PATIENCE).map_err(|error| at(format!(": {error}; name a file of hosts")))?;
+            read(path, within).map_err(|error| at(format!(": {error}; name a file of hosts")))?;
         let mut hosts = Vec::new();
         for (number, line) in (1..).zip(text.lines()) {
             if line.len() > MOST_LINE_BYTES {
@@ -162,13 +165,16 @@ fn slots(count: &str, word: &str) -> Result<u32, String> {
 }
 
 /// The text of a file, or of a pipe that somebody writes to, perhaps later.
-fn read(path: &Path, patience: Timespec) -> io::Result<String> {
+fn read(path: &Path, within: Duration) -> io::Result<String> {
+    let started = Instant::now();
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let mut file = File::from(rustix::fs::open(path, flags, Mode::empty())?).take(MOST_FILE_BYTES);
     let mut bytes = Vec::new();
     loop {
-        if poll(&mut [PollFd::new(file.get_ref(), PollFlags::IN)], Some(&patience))? == 0 {
-            let why = format!("it has said nothing for {} s", patience.tv_sec);
+        let left = Timespec::try_from(within.saturating_sub(started.elapsed()));
+        let left = left.map_err(|_| io::ErrorKind::InvalidInput)?;
+        if poll(&mut [PollFd::new(file.get_ref(), PollFlags::IN)], Some(&left))? == 0 {
+            let why = format!("it has not come to its end in {} s", within.as_secs_f64());
             return Err(io::Error::new(io::ErrorKind::TimedOut, why));
         }
         match file.read_to_end(&mut bytes) {
@@ -233,11 +239,11 @@ mod tests {
     fn a_pipe_is_read_when_its_writer_comes_and_not_waited_for_for_ever() {
         let pipe = std::env::temp_dir().join(format!("hosts-{}", std::process::id()));
         rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, Mode::RWXU).unwrap();
-        let error = read(&pipe, Timespec { tv_sec: 0, tv_nsec: 1 }).unwrap_err();
+        let error = read(&pipe, Duration::from_nanos(1)).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut, "{error}");
         let path = pipe.clone();
         let writes = std::thread::spawn(move || std::fs::write(path, "a slots=2\n"));
-        assert_eq!(HostList::of_file(&pipe).unwrap().0.len(), 1);
+        assert_eq!(HostList::of_file(&pipe, None).unwrap().0.len(), 1);
         writes.join().unwrap().unwrap();
         std::fs::remove_file(pipe).unwrap();
     }

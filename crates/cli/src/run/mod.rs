@@ -122,7 +122,8 @@ fn say(text: &str) {
 fn launch(args: &RunArgs) -> Result<u8, LaunchError> {
     let place = &args.place;
     let allocation = place.allocation().map_err(LaunchError::Hosts)?;
-    let shares = place.shares(allocation.as_ref()).map_err(LaunchError::Hosts)?;
+    let shares = place.shares(allocation.as_ref(), args.limits.timeout);
+    let shares = shares.map_err(LaunchError::Hosts)?;
     let apps = apps::split(place.nodes_here(), &args.command).map_err(LaunchError::Refused)?;
     let nodes = shares.as_ref().map_or_else(|| apps::nodes(&apps), |shares| nodes_of(shares));
     match &shares {

@@ -233,12 +233,14 @@ impl PlaceArgs {
     pub(super) fn shares(
         &self,
         allocation: Option<&Allocation>,
+        timeout: Option<Duration>,
     ) -> Result<Option<Vec<Share>>, String> {
         if let Some(allocation) = allocation {
             let placed = allocation.hosts()?.place(self.nodes, MAX_NODES);
             return placed.map(Some).map_err(|why| allocation.explain(&why));
         }
-        let read = self.hostfile.as_deref().map(HostList::of_file).transpose()?;
+        let read = self.hostfile.as_deref().map(|file| HostList::of_file(file, timeout));
+        let read = read.transpose()?;
         let hosts = self.hosts.as_ref().or(read.as_ref());
         if hosts.is_none() && self.interface.is_some() {
             let why = "--interface says where hosts meet, and this job has this host alone: leave it out, or name --hosts";

@@ -215,8 +215,13 @@ impl Report {
         })
     }
 
-    /// Writes the JSON file.
+    /// Writes the JSON file. Of jobs that were given the same one, the last has it whole.
     pub(super) fn write(&self, mut file: File) -> io::Result<()> {
+        if file.metadata()?.is_file() {
+            // Where files cannot be locked, the last of two may be cut by the other.
+            let _ = file.lock();
+            file.set_len(0)?;
+        }
         file.write_all(format!("{:#}\n", self.json()).as_bytes())
     }
 }
@@ -299,5 +304,19 @@ mod tests {
         assert!(json["nodes"][1]["no_stats"].as_str().unwrap().contains("mg_finalize"));
         assert!(json["nodes"][2]["no_stats"].as_str().unwrap().contains("never called"));
         assert_eq!(json["wall_ms"], 1234);
+    }
+
+    /// Each has opened it when it began. The longer one stood behind the shorter one.
+    #[test]
+    fn of_two_jobs_with_one_file_the_last_has_it_whole() {
+        let path = std::env::temp_dir().join(format!("stats-of-two-{}", std::process::id()));
+        let files = [(); 2].map(|()| File::create(&path).unwrap());
+        for (file, stats) in files.into_iter().zip([&["{}"; 9][..], &["{}"]]) {
+            report(stats).write(file).unwrap();
+        }
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let json: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(json["nodes"].as_array().unwrap().len(), 1);
     }
 }

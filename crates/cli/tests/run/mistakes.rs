@@ -100,6 +100,18 @@ fn a_pipe_that_nobody_reads_is_no_file_for_statistics() {
     assert!(ended.code == Some(2) && ended.line().starts_with(&line), "{ended:?}");
 }
 
+/// The time-out of the job had not begun.
+#[test]
+fn a_pipe_of_hosts_that_nobody_writes_is_waited_for_no_longer_than_the_job() {
+    let pipe = std::env::temp_dir().join(format!("hosts-{}", std::process::id()));
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).unwrap();
+    let command = &mut multigrain();
+    let ended = run(command.args(["run", "--timeout", "1", "--hostfile"]).arg(&pipe).arg("true"));
+    std::fs::remove_file(&pipe).unwrap();
+    let line = "it has not come to its end in 1 s; name a file of hosts";
+    assert!(ended.code == Some(2) && ended.line().ends_with(line), "{ended:?}");
+}
+
 /// The least limits do not even let the system load the command, whose size is that of its build.
 #[test]
 fn a_limit_of_memory_that_is_too_small_gives_one_line_that_names_ulimit() {

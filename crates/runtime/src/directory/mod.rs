@@ -9,6 +9,8 @@ mod address_space;
 mod free_ranges;
 pub(crate) mod names;
 
+use core::sync::atomic::{AtomicU32, Ordering};
+
 use crate::area::{AreaRecord, Items, NamedSharing, Origin};
 use crate::driver::Driver;
 use crate::error::{Error, code as error_code};
@@ -144,6 +146,9 @@ pub(crate) fn serve_retire(
     driver.retire_area(id)
 }
 
+/// Areas that this node could not map.
+static NOT_MAPPED: AtomicU32 = AtomicU32::new(0);
+
 /// Maps an area and enters it in the tables; an error code or 0.
 fn map_record(driver: &Driver, record: AreaRecord) -> i32 {
     let watched = driver.races().are_checked() && !record.consistency.is_sequential();
@@ -161,7 +166,15 @@ fn map_record(driver: &Driver, record: AreaRecord) -> i32 {
         mapped = mapped.and_then(|()| driver.memory().track_area(record.area.id));
     }
     if let Err(error) = mapped {
-        driver.platform().launcher().warn(&error.to_string());
+        let before = NOT_MAPPED.fetch_add(1, Ordering::Relaxed);
+        match before + 1 {
+            1 => driver.platform().launcher().warn(&error.to_string()),
+            // A program may try again and again.
+            times if times.is_power_of_two() => {
+                driver.platform().launcher().warn(&format!("{error} ({times} times so far)"));
+            }
+            _ => {}
+        }
         take_back(driver, record.area.id);
         return Error::Limit(String::new()).code();
     }
