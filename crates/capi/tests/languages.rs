@@ -1,6 +1,6 @@
 //! The interface in other languages than C, as their programs meet it: C++ through `multigrain.hpp`,
-//! Fortran through the module of `multigrain.f90`. The programs are in `tests/cpp` and
-//! `tests/fortran`; each checks what it does and exits with 0 if all is well.
+//! Fortran through the module of `multigrain.f90`, Python through ctypes. The programs are in `tests/cpp`,
+//! `tests/fortran` and `tests/python`; each checks what it does and exits with 0 if all is well.
 #![allow(clippy::unwrap_used, reason = "this is test code")]
 
 mod support;
@@ -208,4 +208,17 @@ fn the_constants_of_the_fortran_module_are_those_of_the_header() {
     compiler.arg("-fsyntax-only").arg("-I").arg(workspace().join("include")).arg(&source);
     let output = compiler.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn a_python_program_shares_numbers() {
+    if Command::new("python3").arg("--version").output().is_err() {
+        return not_tried("there is no python3");
+    }
+    let program = source("python/histogram.py");
+    let library = built().join("libmultigrain.so");
+    for setting in settings(&[1, 3], &["uffd", "mprotect"]) {
+        let arguments = [program.to_str().unwrap(), library.to_str().unwrap()];
+        run_well(&launcher(), &setting, Path::new("python3"), &arguments);
+    }
 }

@@ -142,3 +142,14 @@ fn threads_start_in_libraries_of_the_program() {
     must_succeed(command.arg("-o").arg(&library));
     run_well(&launcher(), &Setting::nodes(2), &program, &[library.to_str().unwrap()]);
 }
+
+/// Its thread-local storage was too large for what the C library leaves for that: no Python program could load it.
+#[test]
+fn a_running_program_loads_the_library() {
+    let dir = TestDir::new();
+    let program = dir.path().join("loaded");
+    let mut command = compiler("cc", &[]);
+    must_succeed(command.arg(source("loaded.c")).arg("-ldl").arg("-o").arg(&program));
+    let library = built().join("libmultigrain.so");
+    run_well(&launcher(), &Setting::nodes(2), &program, &[library.to_str().unwrap()]);
+}

@@ -4,6 +4,7 @@
 
 mod history;
 mod migratory;
+mod scans_of_threads;
 mod spatial;
 mod streams;
 
@@ -27,7 +28,7 @@ use crate::shim::{Mutex, lock};
 use crate::time_windows::now_ns;
 use history::AccessHistory;
 use migratory::Migratory;
-use streams::{Prediction, Streams};
+use streams::Prediction;
 
 /// What moves copies ahead of time. A wrong guess costs messages, and may take a minipage from
 /// a node that still writes it; what any access reads stays the same.
@@ -65,7 +66,7 @@ impl Prefetcher {
         let mut expected = Expected::default();
         if learns && kind == Kind::Write {
             let came_ahead;
-            (came_ahead, expected) = open_ahead(driver, minipage);
+            (came_ahead, expected) = open_ahead(driver, (thread, slot), minipage);
             if came_ahead {
                 let alone = Wanted::Run(Run::one(minipage), minipage);
                 return driver.fetch((thread, slot), alone, kind, for_);
@@ -83,7 +84,7 @@ impl Prefetcher {
             return spatial::fetch(driver, (thread, slot), minipage, &page, for_);
         }
         let (ahead, wanted) = match learns {
-            true => scanned(driver, minipage, kind),
+            true => scanned(driver, (thread, slot), minipage, kind),
             false => (Prediction::Run(Run::one(minipage)), kind),
         };
         let run = match ahead {
@@ -139,8 +140,7 @@ impl Prefetcher {
         slot: &Slot,
         fetches: bool,
     ) {
-        spatial::forget();
-        Streams::forget();
+        scans_of_threads::forget((thread, slot));
         critical_section::pass_barrier();
         if fetches && self.learns {
             let candidates = lock(&self.history).end_interval();
@@ -259,13 +259,18 @@ fn is_here(driver: &Driver, (minipage, kind): (MinipageId, Kind)) -> bool {
 }
 
 /// What a thread gets that needs a minipage, and what for: those behind it, or before it, too, if it scans.
-fn scanned(driver: &Driver, minipage: MinipageId, kind: Kind) -> (Prediction, Kind) {
+fn scanned(
+    driver: &Driver,
+    of_thread: (ThreadId, &Slot),
+    minipage: MinipageId,
+    kind: Kind,
+) -> (Prediction, Kind) {
     let reach = may_go_together(driver, minipage);
     if reach.most == 1 || reach.together.len() == 1 || is_coming(driver, minipage) {
         return (Prediction::Run(Run::one(minipage)), kind);
     }
     let alone = driver.tables().consistency_of(minipage).is_sequential();
-    Streams::need(minipage, kind, reach, alone)
+    scans_of_threads::with(of_thread, |of| of.streams.need(minipage, kind, reach, alone))
 }
 
 /// Whether a minipage has been asked for: it was foreseen rightly, and is waited for.
@@ -281,7 +286,11 @@ fn is_coming(driver: &Driver, minipage: MinipageId) -> bool {
 /// A thread is about to write a minipage: other minipages that this node is likely to write are opened with it. They were
 /// written before, lie behind others that are written, or came ahead with this one in a scan that writes: then the result is true.
 /// In a short critical section nothing is opened, for it would be closed too soon.
-fn open_ahead(driver: &Driver, minipage: MinipageId) -> (bool, Expected) {
+fn open_ahead(
+    driver: &Driver,
+    of_thread: (ThreadId, &Slot),
+    minipage: MinipageId,
+) -> (bool, Expected) {
     let lazy = driver.tables().consistency_of(minipage).is_lazy();
     if !lazy || critical_section::writes_and_is_short() || driver.races().are_checked() {
         return (false, Expected::default());
@@ -291,7 +300,7 @@ fn open_ahead(driver: &Driver, minipage: MinipageId) -> (bool, Expected) {
     let mut expected = driver.engine().writes().trapped(minipage, guessed);
     expected.fetched &= adapts;
     driver.open_ahead(&expected.runs);
-    let ahead = Streams::got_ahead(minipage);
+    let ahead = scans_of_threads::with(of_thread, |of| of.streams.got_ahead(minipage));
     if let Some(run) = ahead.flatten() {
         driver.engine().writes().opened(run);
         driver.open_ahead(&[run]);

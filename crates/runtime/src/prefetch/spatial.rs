@@ -12,14 +12,13 @@
 //!
 //! The protocol is the same: a wrong guess costs bytes, and may move a home (ADR 11).
 
-use core::cell::Cell;
 use core::ops::Range;
 
 use multigrain_memory::Shape;
 use multigrain_protocol::{Cell as _, Homes, Input, Kind};
 use multigrain_types::{Access, MinipageId, ThreadId};
 
-use super::in_use_together;
+use super::{in_use_together, scans_of_threads};
 use crate::driver::Driver;
 use crate::driver::fetch::{For, Wanted};
 use crate::driver::steps::Batch;
@@ -57,19 +56,14 @@ impl Scan {
 
 /// The scans of a thread.
 #[derive(Clone, Copy, Debug)]
-struct Scans([Option<Scan>; MOST_SCANS]);
-
-thread_local! {
-    /// Constant and without destructor: usable in a trap.
-    static SCANS: Cell<Scans> = const { Cell::new(Scans::NONE) };
-}
+pub(super) struct Scans([Option<Scan>; MOST_SCANS]);
 
 impl Scans {
-    const NONE: Self = Self([None; MOST_SCANS]);
+    pub(super) const NONE: Self = Self([None; MOST_SCANS]);
 
     /// The thread fetches a minipage of this page to read it: how many pages from this one on it is likely to
     /// read; 0 if it does not scan.
-    fn reads(&mut self, page: u64, minipage: MinipageId) -> u64 {
+    pub(super) fn reads(&mut self, page: u64, minipage: MinipageId) -> u64 {
         let scan = self.take(page);
         let (next, pages, asked) = match scan {
             // The first of the page, or the same again: a lock was taken in between, and another node has written it.
@@ -107,21 +101,6 @@ impl Scans {
         self.0[MOST_SCANS - 1] = None;
         scan
     }
-
-    /// With those of this thread.
-    fn of_thread<T>(act: impl FnOnce(&mut Self) -> T) -> T {
-        SCANS.with(|scans| {
-            let mut now = scans.get();
-            let result = act(&mut now);
-            scans.set(now);
-            result
-        })
-    }
-}
-
-/// This thread has passed a barrier: what it fetched says nothing about what comes.
-pub(super) fn forget() {
-    SCANS.with(|scans| scans.set(Scans::NONE));
 }
 
 /// The page of an area that a minipage lies in, and all minipages of it.
@@ -166,7 +145,8 @@ pub(super) fn fetch(
     for_: For,
 ) -> bool {
     let others = || {
-        let pages = Scans::of_thread(|scans| scans.reads(page.number, minipage));
+        let pages =
+            scans_of_threads::with((thread, slot), |of| of.scans.reads(page.number, minipage));
         let end = if pages == 0 { 0 } else { in_use_together(driver, minipage).end };
         let others = page.others(minipage.index(), pages).filter(move |&other| other < end);
         others.map(move |index| MinipageId::new(minipage.area(), index))
@@ -174,7 +154,7 @@ pub(super) fn fetch(
     let at_once = fetch_together(driver, (thread, slot), (minipage, Kind::Read), others, for_);
     if driver.tables().lock(minipage).copy().is_exclusive() {
         // It was zero: nobody's data, and no reason to ask for more of it.
-        Scans::of_thread(|scans| scans.end(page.number));
+        scans_of_threads::with((thread, slot), |of| of.scans.end(page.number));
     }
     at_once
 }
@@ -281,13 +261,5 @@ mod tests {
         assert!(page.others(15, 1).eq([16, 17, 12, 13, 14]));
         assert!(page.others(15, 2).eq([16, 17, 18, 19, 20, 21, 22, 23, 12, 13, 14]));
         assert!(page.others(12, 1).eq(13..18) && page.others(17, 1).eq(12..17));
-    }
-
-    #[test]
-    fn a_barrier_ends_a_scan() {
-        let read = |place| Scans::of_thread(|scans| scans.reads(7, minipage(7, place)));
-        assert_eq!([read(0), read(1)], [0, 1]);
-        forget();
-        assert_eq!([read(2), read(3)], [0, 1]);
     }
 }

@@ -14,8 +14,6 @@
 //! A guess grows up to what one request may be about: `MAX_RUN` minipages and `MAX_RUN_BYTES` of `minipage_run.rs`, and
 //! what is in use together (`may_go_together` of this folder).
 
-use core::cell::Cell;
-
 use multigrain_protocol::Kind;
 use multigrain_types::MinipageId;
 
@@ -74,37 +72,13 @@ pub(super) struct Streams {
 /// The most of them.
 const MAX_MISS_PENALTY: u8 = 60;
 
-thread_local! {
-    /// Constant and without destructor: usable in a trap.
-    static STREAMS: Cell<Streams> = const { Cell::new(Streams::NONE) };
-}
-
 impl Streams {
-    const NONE: Self = Self { scans: [None; MOST], misses: [None; MISSES], miss_penalty: 0 };
+    pub(super) const NONE: Self =
+        Self { scans: [None; MOST], misses: [None; MISSES], miss_penalty: 0 };
 
-    /// This thread needs a minipage: what it gets, that one included, of those within reach, and what
-    /// for. `alone`: only one node may write it at a time, so what is needed again was taken away.
-    pub(super) fn need(
-        minipage: MinipageId,
-        kind: Kind,
-        reach: Reach,
-        alone: bool,
-    ) -> (Prediction, Kind) {
-        STREAMS.with(|cell| {
-            let mut streams = cell.get();
-            let needed = streams.needed(minipage, kind, reach, alone);
-            cell.set(streams);
-            needed
-        })
-    }
-
-    /// Whether this thread has got a minipage ahead that it writes now, and those that came with it and lie next to each
+    /// Whether the thread has got a minipage ahead that it writes now, and those that came with it and lie next to each
     /// other ahead of it.
-    pub(super) fn got_ahead(minipage: MinipageId) -> Option<Option<Run>> {
-        STREAMS.with(|cell| cell.get().ahead_of(minipage))
-    }
-
-    fn ahead_of(&self, minipage: MinipageId) -> Option<Option<Run>> {
+    pub(super) fn got_ahead(&self, minipage: MinipageId) -> Option<Option<Run>> {
         self.scans.iter().flatten().find_map(|scan| {
             let back = scan.back(minipage, Kind::Write)?;
             let index = minipage.index();
@@ -117,12 +91,14 @@ impl Streams {
         })
     }
 
-    /// What this thread has scanned says nothing about what comes.
-    pub(super) fn forget() {
-        STREAMS.with(|cell| cell.set(Self { miss_penalty: cell.get().miss_penalty, ..Self::NONE }));
+    /// What the thread has scanned says nothing about what comes.
+    pub(super) fn forget(&mut self) {
+        *self = Self { miss_penalty: self.miss_penalty, ..Self::NONE };
     }
 
-    fn needed(
+    /// The thread needs a minipage: what it gets, that one included, of those within reach, and what
+    /// for. `alone`: only one node may write it at a time, so what is needed again was taken away.
+    pub(super) fn need(
         &mut self,
         minipage: MinipageId,
         kind: Kind,
@@ -264,7 +240,7 @@ mod tests {
     }
 
     fn need(streams: &mut Streams, area: u32, index: u32, kind: Kind) -> u32 {
-        run_of(streams.needed(MinipageId::new(AreaId(area), index), kind, most(64), true).0).count()
+        run_of(streams.need(MinipageId::new(AreaId(area), index), kind, most(64), true).0).count()
     }
 
     /// Needs whatever it has not got from `first` on: how many it got each time.
@@ -322,10 +298,10 @@ mod tests {
         let mut streams = Streams::default();
         scan(&mut streams, 0, 3);
         let last = MinipageId::new(AreaId(1), 5);
-        let (ahead, _) = streams.needed(last, Kind::Read, most(2), true);
+        let (ahead, _) = streams.need(last, Kind::Read, most(2), true);
         assert_eq!(run_of(ahead), Run::new(last, 2).unwrap());
         let next = MinipageId::new(AreaId(1), 7);
-        assert_eq!(run_of(streams.needed(next, Kind::Read, most(1), true).0), Run::one(next));
+        assert_eq!(run_of(streams.need(next, Kind::Read, most(1), true).0), Run::one(next));
     }
 
     #[test]
@@ -337,7 +313,7 @@ mod tests {
         let (mut next, mut runs) = (99, Vec::new());
         loop {
             let reach = Reach { together: 0..100, most: 32 };
-            let run = run_of(streams.needed(minipage(next), Kind::Read, reach, true).0);
+            let run = run_of(streams.need(minipage(next), Kind::Read, reach, true).0);
             assert_eq!(run.end(), next + 1);
             runs.push(run.count());
             match run.first().index().checked_sub(1) {
@@ -355,10 +331,10 @@ mod tests {
         let mut asked = Vec::new();
         for _ in 0..24 {
             let minipage = MinipageId::new(AreaId(1), next);
-            let (ahead, kind) = streams.needed(minipage, Kind::Read, most(4), true);
+            let (ahead, kind) = streams.need(minipage, Kind::Read, most(4), true);
             if kind == Kind::Read {
                 // The thread writes what it has read.
-                let (writable, _) = streams.needed(minipage, Kind::Write, most(4), true);
+                let (writable, _) = streams.need(minipage, Kind::Write, most(4), true);
                 assert_eq!(writable, ahead);
             }
             asked.push(kind);
@@ -373,7 +349,7 @@ mod tests {
         let mut next = MinipageId::new(AreaId(1), first);
         let mut counts = Vec::new();
         for _ in 0..times {
-            let ahead = streams.needed(next, Kind::Read, most(1024), true).0;
+            let ahead = streams.need(next, Kind::Read, most(1024), true).0;
             let count = match ahead {
                 Prediction::Run(run) => run.count(),
                 Prediction::Strided { step: learnt, count } => {
@@ -404,7 +380,7 @@ mod tests {
             for (minipage, kind, ahead) in
                 [strided(5000, 7, Kind::Read), strided(80, 3, Kind::Write)]
             {
-                let (got, _) = streams.needed(minipage, kind, most(1024), true);
+                let (got, _) = streams.need(minipage, kind, most(1024), true);
                 assert_eq!(got == ahead, index == 3, "{minipage:?}");
             }
             need(&mut streams, 2, 99 * index * index, Kind::Read);
@@ -419,9 +395,9 @@ mod tests {
         }
         let reach = |end| Reach { together: 5..end, most: 64 };
         let minipage = |index| MinipageId::new(AreaId(1), index);
-        let (ahead, _) = streams.needed(minipage(40), Kind::Read, reach(51), true);
+        let (ahead, _) = streams.need(minipage(40), Kind::Read, reach(51), true);
         assert_eq!(ahead, Prediction::Strided { step: 10, count: 1 });
-        let (ahead, _) = streams.needed(minipage(60), Kind::Read, reach(65), true);
+        let (ahead, _) = streams.need(minipage(60), Kind::Read, reach(65), true);
         assert_eq!(ahead, Prediction::Run(Run::one(minipage(60))));
         assert_eq!(reach(65).steps(60, -10), 6);
         assert_eq!(reach(65).steps(60, i32::MIN), 1);
@@ -435,21 +411,21 @@ mod tests {
             need(&mut streams, 1, index, Kind::Write);
         }
         // 13 and 14 came with 12.
-        assert_eq!(streams.ahead_of(minipage(13)), Some(Run::new(minipage(14), 1)));
+        assert_eq!(streams.got_ahead(minipage(13)), Some(Run::new(minipage(14), 1)));
         assert_eq!(
-            streams.ahead_of(minipage(14)),
+            streams.got_ahead(minipage(14)),
             Some(None),
             "nothing behind, and no scan of its own"
         );
         for index in [15, 12, 11] {
-            assert_eq!(streams.ahead_of(minipage(index)), None, "{index}");
+            assert_eq!(streams.got_ahead(minipage(index)), None, "{index}");
         }
         let mut down = Streams::default();
         for index in [90, 89, 88] {
-            down.needed(minipage(index), Kind::Write, most(64), false);
+            down.need(minipage(index), Kind::Write, most(64), false);
         }
-        assert_eq!(down.ahead_of(minipage(87)), Some(Run::new(minipage(86), 1)));
-        assert_eq!(down.ahead_of(minipage(86)), Some(None));
+        assert_eq!(down.got_ahead(minipage(87)), Some(Run::new(minipage(86), 1)));
+        assert_eq!(down.got_ahead(minipage(86)), Some(None));
     }
 
     #[test]
@@ -458,9 +434,9 @@ mod tests {
         let mut next = 0;
         let mut need = |streams: &mut Streams, writes: bool| {
             let minipage = MinipageId::new(AreaId(1), next);
-            let (ahead, kind) = streams.needed(minipage, Kind::Read, most(4), true);
+            let (ahead, kind) = streams.need(minipage, Kind::Read, most(4), true);
             if writes && kind == Kind::Read {
-                streams.needed(minipage, Kind::Write, most(4), true);
+                streams.need(minipage, Kind::Write, most(4), true);
             }
             next += run_of(ahead).count();
             kind

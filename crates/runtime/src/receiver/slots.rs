@@ -29,7 +29,7 @@ use crate::signals::{SignalMask, stack};
 use crate::uncancellable::Uncancellable;
 
 /// One for each thread that can wait.
-const SLOT_COUNT: usize = MAX_THREADS as usize;
+pub(crate) const SLOT_COUNT: usize = MAX_THREADS as usize;
 
 /// In [`Slot::tell_to_hold`]: beyond all counts of turns.
 const URGENT: u64 = 1 << 17;
@@ -283,6 +283,11 @@ pub(crate) fn slot(thread: ThreadId) -> Option<&'static Slot> {
 }
 
 impl Slot {
+    /// When its thread began, as far as the protocol knows; 0 if it has not.
+    pub(crate) fn begun_ns(&self) -> u64 {
+        self.begun_ns.load(Ordering::Relaxed)
+    }
+
     /// Its thread begins, in the thread itself or before it runs. The time is that now; the thread that
     /// joined the job has been there since.
     pub(crate) fn begin(&self, now_ns: u64) {
