@@ -4,6 +4,7 @@
 
 mod history;
 mod migratory;
+mod page_scans;
 mod scans_of_threads;
 mod spatial;
 mod streams;

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use multigrain_types::ThreadId;
 
-use super::spatial::Scans;
+use super::page_scans::Scans;
 use super::streams::Streams;
 use crate::receiver::slots::{SLOT_COUNT, Slot};
 
