@@ -25,16 +25,19 @@ pub(super) struct Cgroup {
 }
 
 impl Cgroup {
-    /// Makes it; none where there are no control groups of version 2 with `cgroup.kill`, or none may be made.
-    pub(super) fn new(job: &str) -> Option<Self> {
+    /// Where it is to be, before it is made: who is to remove it has to know. None without control groups of version 2.
+    pub(super) fn planned(job: &str) -> Option<Self> {
         let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
         let own = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
         let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
         let parent = mounts.lines().find_map(|mount| directory(mount, own))?;
-        let path = parent.join(format!("multigrain-{job}"));
-        fs::create_dir(&path).ok()?;
-        let group = Self { path, parent };
-        group.path.join("cgroup.kill").exists().then_some(group)
+        Some(Self { path: parent.join(format!("multigrain-{job}")), parent })
+    }
+
+    /// Makes it; none where none may be made, or it has no `cgroup.kill`.
+    pub(super) fn made(self) -> Option<Self> {
+        fs::create_dir(&self.path).ok()?;
+        self.path.join("cgroup.kill").exists().then_some(self)
     }
 
     /// The group of this directory, which another process has made.
@@ -63,14 +66,25 @@ impl Cgroup {
         kill(&self.path);
     }
 
-    /// Removes it once its processes are gone.
+    /// Removes it once its processes are gone, and those of agents on this host, which are killed with the launcher whose
+    /// descendants they are, and their wardens with them.
     pub(super) fn remove(&self) {
         let deadline = Instant::now() + EMPTY_WAIT;
-        while rustix::fs::rmdir(&self.path) == Err(Errno::BUSY) && Instant::now() < deadline {
-            // Wakes when the last process is gone.
-            let Ok(events) = File::open(self.path.join("cgroup.events")) else { return };
-            let _ = poll(&mut [PollFd::new(&events, PollFlags::PRI)], Some(&LOOK));
-        }
+        let own = self.path.file_name().unwrap_or_default().to_string_lossy();
+        let prefix = format!("{own}-");
+        let beside = fs::read_dir(&self.parent).into_iter().flatten().flatten();
+        beside
+            .filter(|entry| entry.file_name().to_string_lossy().starts_with(&prefix))
+            .for_each(|entry| remove_by(&entry.path(), deadline));
+        remove_by(&self.path, deadline);
+    }
+}
+
+fn remove_by(path: &Path, deadline: Instant) {
+    while rustix::fs::rmdir(path) == Err(Errno::BUSY) && Instant::now() < deadline {
+        // Wakes when the last process is gone.
+        let Ok(events) = File::open(path.join("cgroup.events")) else { return };
+        let _ = poll(&mut [PollFd::new(&events, PollFlags::PRI)], Some(&LOOK));
     }
 }
 
@@ -98,6 +112,20 @@ fn directory(mount: &str, own: &str) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The groups of agents on this host stayed where the launcher killed those and their wardens.
+    #[test]
+    fn the_groups_of_a_jobs_agents_go_with_its_own_and_no_others() {
+        let parent = std::env::temp_dir().join(format!("groups-{}", std::process::id()));
+        let at = |name: &str| parent.join(name);
+        for name in ["multigrain-5", "multigrain-5-0", "multigrain-5-12", "multigrain-57-0"] {
+            fs::create_dir_all(at(name)).unwrap();
+        }
+        Cgroup::at(&at("multigrain-5")).remove();
+        let left = fs::read_dir(&parent).unwrap().map(|entry| entry.unwrap().file_name());
+        assert_eq!(left.collect::<Vec<_>>(), ["multigrain-57-0"]);
+        fs::remove_dir_all(parent).unwrap();
+    }
 
     #[test]
     fn the_groups_directory_is_found_through_the_mount() {

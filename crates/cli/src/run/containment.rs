@@ -38,9 +38,11 @@ impl Containment {
             };
             LaunchError::system(what, nodes, error)
         })?;
-        let group = Cgroup::new(name);
+        let group = Cgroup::planned(name);
         let warden = Warden::start(ward, mark, own, group.as_ref())
             .map_err(|error| LaunchError::system("the warden process", nodes, error))?;
+        // The warden removes it, should this process be killed as soon as it is there.
+        let group = group.and_then(Cgroup::made);
         if ward == Ward::Launcher && group.is_none() && !leftovers::sees_processes() {
             say(
                 "/proc does not show the processes of this job: what its nodes start in sessions of their own may \
