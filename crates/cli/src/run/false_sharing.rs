@@ -85,13 +85,14 @@ impl All {
             _ => String::new(),
         };
         let lazy = if again >= PERCENT_WORTH_SAYING {
-            format!(", --consistency lazy-release at least {again} %")
+            format!("; --consistency lazy-release at least {again} %")
         } else {
             String::new()
         };
         format!(
             "  {:<8}{:>12} faults on the allocation of {}{made}{place}: {} nodes use different parts of its \
-             minipages; a minipage for each part (mg_malloc_array) would avoid {avoided}{lazy}\n",
+             minipages; a minipage for each part (mg_malloc_array) would avoid {avoided}, but for what a node reads of \
+             the others' parts{lazy}\n",
             "sharing",
             quantity("faults", sum.faults),
             quantity("bytes", sum.bytes),
@@ -135,7 +136,7 @@ mod tests {
             line_of(&nodes).unwrap(),
             "  sharing       12,400 faults on the allocation of 1.0 MiB (main, lu.c:88): 2 nodes use \
              different parts of its minipages; a minipage for each part (mg_malloc_array) would avoid at \
-             least 93 %, --consistency lazy-release at least 50 %\n"
+             least 93 %, but for what a node reads of the others' parts; --consistency lazy-release at least 50 %\n"
         );
     }
 
@@ -147,7 +148,7 @@ mod tests {
             line_of(&[counter(16), counter(24)]).unwrap(),
             "  sharing        6,200 faults on the allocation of 1.0 MiB, most often at its byte 24: 2 nodes use \
              different parts of its minipages; a minipage for each part (mg_malloc_array) would avoid up to 96 %, \
-             --consistency lazy-release at least 50 %\n"
+             but for what a node reads of the others' parts; --consistency lazy-release at least 50 %\n"
         );
     }
 
