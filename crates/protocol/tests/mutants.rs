@@ -17,6 +17,7 @@ fn sources(folder: &Path, texts: &mut Vec<String>) {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "it looks for a hundred names in megabytes of text")]
 fn every_mutant_is_bent_somewhere_by_its_name() {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let list = fs::read_to_string(here.join(LIST)).expect("the list");
