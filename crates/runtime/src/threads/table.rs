@@ -58,7 +58,7 @@ impl Refusal {
             }
             Self::Numbers => "2^48 of them have been started, the limit",
             Self::System => {
-                "the system refuses one more (ulimit -u, pids.max; ulimit -s where it is huge)"
+                "the system refuses one more (ulimit -u, pids.max; ulimit -v; ulimit -s where it is huge)"
             }
             Self::Elsewhere => {
                 "functions of the program lie elsewhere there, for addresses are random; allow personality(2) \
