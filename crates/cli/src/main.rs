@@ -4,7 +4,6 @@
 
 mod bench;
 mod bounds;
-mod broken_pipe;
 mod check;
 mod closed_descriptors;
 mod host;
@@ -21,6 +20,7 @@ mod run;
 mod scale;
 mod series;
 mod sim;
+mod unprinted;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::path::PathBuf;
@@ -104,7 +104,10 @@ fn parse() -> Result<Cli, clap::Error> {
 #[inline(never)]
 fn obey() -> ExitCode {
     let words: Vec<_> = std::env::args_os().skip(1).collect();
-    let parsed = parse().unwrap_or_else(|error| mistakes::end(error, &words));
+    let parsed = match parse() {
+        Ok(parsed) => parsed,
+        Err(error) => return mistakes::end(error, &words),
+    };
     let command = parsed.command;
     if let Command::Run(args) = &command {
         return run::run(args);
@@ -116,7 +119,7 @@ fn obey() -> ExitCode {
         return run::serve();
     }
     run::notice_children();
-    broken_pipe::until_unread(|| start(command))
+    unprinted::until_unprinted(|| start(command))
 }
 
 /// Any command; `run` sees to broken pipes itself.

@@ -2,15 +2,16 @@
 //! clap knows is in its own words; options and commands as other launchers have them are named with what they are called
 //! here.
 
-use crate::Cli;
+use crate::{Cli, unprinted};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory, Error};
 use multigrain_types::PAGE_BYTES;
-use multigrain_types::exit_codes::LAUNCHER_FAILED;
+use multigrain_types::exit_codes::{LAUNCHER_FAILED, WRONG_USE};
 use rustix::fs::{Mode, OFlags};
 use rustix::process::Resource;
 use std::ffi::OsString;
 use std::path::Path;
+use std::process::ExitCode;
 
 const RUN: &str = "multigrain run -n 2 ./app";
 
@@ -77,15 +78,17 @@ fn pages_used(column: usize) -> Option<u64> {
 }
 
 /// Ends the process with the mistake in one line, or as clap does where there is none: after `--help`, say.
-pub(crate) fn end(error: Error, words: &[OsString]) -> ! {
+pub(crate) fn end(error: Error, words: &[OsString]) -> ExitCode {
     let words: Vec<&str> = words.iter().map_while(|word| word.to_str()).collect();
     let error = with_hint(error, &words);
     match line(&error, &words) {
         Some(line) => {
             eprintln!("multigrain: {line}");
-            std::process::exit(2)
+            WRONG_USE.into()
         }
-        None => error.exit(),
+        None => {
+            unprinted::or_lost(error.print(), if error.use_stderr() { WRONG_USE } else { 0 }.into())
+        }
     }
 }
 

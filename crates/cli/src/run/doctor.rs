@@ -11,6 +11,7 @@ use super::slurm::Allocation;
 use super::warden::Ward;
 use super::{abort_on_panic, environment, program};
 use crate::host::{self, Finding, Level, Needs};
+use crate::unprinted;
 use clap::Args;
 use multigrain_runtime::Config;
 use multigrain_types::exit_codes::PREVENTED;
@@ -52,10 +53,10 @@ pub(crate) fn doctor(args: &DoctorArgs) -> ExitCode {
     abort_on_panic();
     let said = look(args).map(|findings| {
         let text = if args.json { as_json(&findings) } else { as_text(&findings, args.verbose) };
-        // Nobody to tell is no reason to panic.
-        let _ = io::stdout().write_all(text.as_bytes());
         let prevented = worst(&findings) == Level::Prevents;
-        ExitCode::from(if prevented { PREVENTED } else { 0 })
+        let code = ExitCode::from(if prevented { PREVENTED } else { 0 });
+        let mut stdout = io::stdout();
+        unprinted::or_lost(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()), code)
     });
     said.unwrap_or_else(|error| {
         say(&error.to_string());

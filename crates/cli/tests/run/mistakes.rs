@@ -398,3 +398,22 @@ fn options_after_the_program_are_the_programs() {
         assert_eq!((ended.code, ended.out.as_str()), (Some(0), "--version-n3--"), "{ended:?}");
     }
 }
+
+/// Help and findings were lost without a word, and other commands panicked.
+#[test]
+fn what_a_full_disk_does_not_take_is_named() {
+    for arguments in ["--version", "run --help", "doctor", "doctor --json", "sim --runs 1"] {
+        let mut command = multigrain();
+        command.args(arguments.split(' '));
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let output = command.stdout(full).output().unwrap();
+        let err = String::from_utf8_lossy(&output.stderr);
+        let line = "multigrain: stdout: No space left on device (os error 28); make room there";
+        let said = err.lines().filter(|said| said.starts_with("multigrain: ")).collect::<Vec<_>>();
+        assert!(matches!(said[..], [one] if one.starts_with(line)), "{arguments}: {err}");
+        assert!(
+            output.status.code() == Some(125) && !err.contains("panicked"),
+            "{arguments}: {err}"
+        );
+    }
+}
