@@ -42,6 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[cfg_attr(miri, ignore = "Miri maps no addresses without access")]
     fn the_reserve_is_given_once_and_kept_again() {
         assert!(is_kept() && is_kept());
         assert!(give() && !give());

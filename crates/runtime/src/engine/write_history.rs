@@ -28,6 +28,13 @@ pub(crate) struct Expected {
     pub(crate) fetched: bool,
 }
 
+/// What a block gains where one that was opened ahead was written, and loses where it was not; a trap in a critical section
+/// gains one.
+const WRITTEN: i16 = 4;
+const IN_VAIN: i16 = -8;
+/// The most that a block gains or loses.
+const MOST_CREDIT: i16 = 512;
+
 /// What is known of a block: a bit for each minipage.
 #[derive(Clone, Copy, Debug, Default)]
 struct Block {
@@ -43,9 +50,16 @@ struct Block {
     tried: u64,
     /// Which one that is.
     interval: u64,
+    /// Whether opening ahead has been right here: below 0, nothing is opened in critical sections, in which a program may
+    /// write a few of many, others each time.
+    credit: i16,
 }
 
 impl Block {
+    fn earn(&mut self, credit: i16) {
+        self.credit = (self.credit + credit).clamp(-MOST_CREDIT, MOST_CREDIT);
+    }
+
     fn begin(&mut self, interval: u64) {
         if self.interval != interval {
             (self.trapped, self.tried, self.interval) = (0, 0, interval);
@@ -60,7 +74,7 @@ impl Block {
 
     /// What to open with a minipage that traps now, if of the block these may be guessed; whether that is sure enough to
     /// be fetched.
-    fn trapped(&mut self, bit: u64, interval: u64, guessed: u64) -> (u64, bool) {
+    fn trapped(&mut self, bit: u64, interval: u64, guessed: u64, is_critical: bool) -> (u64, bool) {
         self.begin(interval);
         let follows = (bit >> 1) & self.tried != 0;
         // One that was tried and traps was not here then, or has been closed since, as the others
@@ -70,6 +84,11 @@ impl Block {
         }
         self.wrote(bit);
         self.trapped |= bit;
+        if is_critical && self.credit < 0 {
+            self.earn(1);
+            self.tried |= bit;
+            return (0, false);
+        }
         let guess = if follows { self.behind(bit) & guessed & !self.unlikely } else { 0 };
         let ahead = (self.likely | guess) & !self.tried & !bit;
         self.tried |= ahead | bit;
@@ -107,6 +126,15 @@ impl WriteHistory {
     /// it are guessed, of those at `guessed` (indices in its area), if the minipage before it trapped or was to be opened in this
     /// interval; but no minipage that was opened in vain.
     pub(crate) fn trapped(&self, minipage: MinipageId, guessed: Range<u32>) -> Expected {
+        self.expect(minipage, guessed, false)
+    }
+
+    /// The same for one that does so in a critical section.
+    pub(crate) fn trapped_in_section(&self, minipage: MinipageId, guessed: Range<u32>) -> Expected {
+        self.expect(minipage, guessed, true)
+    }
+
+    fn expect(&self, minipage: MinipageId, guessed: Range<u32>, is_critical: bool) -> Expected {
         let (first, bit) = block_of(minipage);
         let interval = self.interval.load(Ordering::Relaxed);
         let below = |index: u32| match index.saturating_sub(first.index()) {
@@ -114,8 +142,12 @@ impl WriteHistory {
             BLOCK.. => u64::MAX,
         };
         let guessed = below(guessed.end) & !below(guessed.start);
-        let (mut ahead, fetched) =
-            lock(&self.blocks).entry(first).or_default().trapped(bit, interval, guessed);
+        let (mut ahead, fetched) = lock(&self.blocks).entry(first).or_default().trapped(
+            bit,
+            interval,
+            guessed,
+            is_critical,
+        );
         let mut runs = Vec::new();
         while ahead != 0 {
             let start = ahead.trailing_zeros();
@@ -147,8 +179,13 @@ impl WriteHistory {
         let block = blocks.entry(first).or_default();
         if written {
             block.wrote(bit);
-        } else if block.interval != interval {
-            block.opened_in_vain(bit);
+            block.earn(WRITTEN);
+        } else {
+            // Another node needed it: under another lock, perhaps.
+            block.earn(IN_VAIN);
+            if block.interval != interval {
+                block.opened_in_vain(bit);
+            }
         }
     }
 
@@ -271,6 +308,35 @@ mod tests {
         let likely: Vec<_> = (64..80).filter(|&it| it != 65).collect();
         assert_eq!(ahead(65, 64..128), likely);
         assert!(ahead(80, 64..128).is_empty(), "what was in vain is not guessed again");
+    }
+
+    #[test]
+    fn in_critical_sections_nothing_is_opened_for_a_while_where_that_was_in_vain() {
+        let history = WriteHistory::default();
+        // Ten of a block, and others of it in each round.
+        let round = |number: u32, in_section: bool| {
+            history.end_interval();
+            let mut opened = Vec::new();
+            for index in (0..10).map(|at| (at * 6 + number * 17) % 64) {
+                if !opened.contains(&minipage(index)) {
+                    let expected = match in_section {
+                        true => history.trapped_in_section(minipage(index), 0..0),
+                        false => history.trapped(minipage(index), 0..0),
+                    };
+                    opened.extend(expected.runs.iter().flat_map(|run| run.minipages()));
+                }
+            }
+            let written: Vec<_> = (0..10).map(|at| minipage((at * 6 + number * 17) % 64)).collect();
+            history.end_interval();
+            for &minipage in &opened {
+                history.closed(minipage, written.contains(&minipage));
+            }
+            opened.len()
+        };
+        assert!((0..4).map(|number| round(number, false)).sum::<usize>() > 20, "much in vain");
+        assert_eq!((4..8).map(|number| round(number, true)).sum::<usize>(), 0);
+        assert!(round(8, false) > 0, "elsewhere that says nothing");
+        assert!((9..200).any(|number| round(number, true) > 0), "and not for ever");
     }
 
     #[test]

@@ -121,11 +121,26 @@ pub(crate) fn pass_barrier() {
     with(|section| (section.locks, section.units) = (0, 0));
 }
 
-/// A write of it has trapped: whether it holds a lock, and is likely to give it back before it writes much more.
-pub(crate) fn writes_and_is_short() -> bool {
+/// Where a thread writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// It holds no lock.
+    Outside,
+    /// In a critical section that is likely to be over before it writes much more.
+    Short,
+    /// In one in which it has written much.
+    Long,
+}
+
+/// A write of it has trapped: where.
+pub(crate) fn writes() -> Place {
     with(|section| {
         section.writes = section.writes.saturating_add(1);
-        section.locks > 0 && section.writes < LONG
+        match (section.locks > 0, section.writes < LONG) {
+            (false, _) => Place::Outside,
+            (true, true) => Place::Short,
+            (true, false) => Place::Long,
+        }
     })
 }
 
