@@ -56,7 +56,7 @@ BASH = share/bash-completion/completions/multigrain
 ZSH = share/zsh/site-functions/_multigrain
 FISH = share/fish/vendor_completions.d/multigrain.fish
 
-.PHONY: all apps demo test test-jobs test-rest test-tools build-checks build-tests soak test-hosts-long mutants test-mutants build-mutants fuzz fuzz-short miri shuttle loom asan tsan check-install check-packaging install install-documents uninstall deb clean
+.PHONY: all apps demo test build-checks build-tests soak test-hosts-long mutants test-mutants build-mutants fuzz fuzz-short miri shuttle loom asan tsan check-install check-packaging install install-documents uninstall deb clean
 
 all:
 	$(RELEASE_FLAGS) $(CARGO) build --release -p multigrain-capi -p multigrain-cli
@@ -68,33 +68,14 @@ apps: all
 demo: apps
 	$(RELEASE)/multigrain run -n 4 --summary $(APPS)/sor-mg
 
-# Builds first, two at a time, for the last part of the release build keeps one processor busy; then tests: those
-# of jobs wait often, so the others run beside them, and what each has to say comes when it has ended. Those that
-# measure shares of processors are alone.
+# Builds first, two at a time, for the last part of the release build keeps one processor busy; then tests.
 test:
 	$(MAKE) -j2 all build-checks
 	$(MAKE) check-install check-packaging apps
-	$(MAKE) -j2 -Oline test-jobs test-rest test-tools
-	$(CARGO) test --workspace --test fairness
+	$(CARGO) test --workspace
+	$(MAKE) test-mutants shuttle loom fuzz-short asan
 	$(MAKE) -C apps check OUT=$(APPS)
 	apps/soak.sh $(APPS) $(RELEASE)/multigrain 1
-
-# The library's tests: programs in C, C++ and Fortran on real nodes.
-JOB_TESTS = $(filter-out fairness,$(notdir $(basename $(wildcard crates/capi/tests/*.rs)) \
-	$(patsubst %/main.rs,%,$(wildcard crates/capi/tests/*/main.rs))))
-
-test-jobs:
-	$(CARGO) test --workspace $(JOB_TESTS:%=--test %)
-
-test-rest:
-	$(CARGO) test --workspace --exclude multigrain-capi
-	$(CARGO) test -p multigrain-capi --lib --bins
-
-test-tools: | test-jobs
-	$(MAKE) test-mutants
-	$(MAKE) shuttle loom
-	$(MAKE) fuzz-short
-	$(MAKE) asan
 
 # One after the other: both make the command, and the tests want the one without mutants.
 build-checks:

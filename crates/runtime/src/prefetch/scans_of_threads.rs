@@ -1,7 +1,7 @@
 //! What each thread scans, by its number. Not in thread-local storage: the library's part of that has to fit into what the C
 //! library leaves for one that is loaded by a running program (`dlopen`), which is some 1,600 bytes for all of them.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use multigrain_types::ThreadId;
 
@@ -28,16 +28,19 @@ impl ThreadScans {
     }
 }
 
-/// Each is its thread's alone, so that no one waits.
-static OF_THREADS: [Mutex<ThreadScans>; SLOT_COUNT] =
-    [const { Mutex::new(ThreadScans::NONE) }; SLOT_COUNT];
+/// Each is its thread's alone, so that no one waits. Made when a thread of the number needs it first: megabytes of data would
+/// count against limits (`ulimit -d`).
+static OF_THREADS: [OnceLock<Box<Mutex<ThreadScans>>>; SLOT_COUNT] =
+    [const { OnceLock::new() }; SLOT_COUNT];
 
 /// With those of the calling thread.
 pub(super) fn with<R>(
     (thread, slot): (ThreadId, &Slot),
     act: impl FnOnce(&mut ThreadScans) -> R,
 ) -> R {
-    let of_thread = OF_THREADS[thread.0 as usize].lock();
+    let of_thread =
+        OF_THREADS[thread.0 as usize].get_or_init(|| Mutex::new(ThreadScans::NONE).into());
+    let of_thread = of_thread.lock();
     let mut of_thread = of_thread.unwrap_or_else(PoisonError::into_inner);
     let begun_ns = slot.begun_ns();
     if of_thread.begun_ns != begun_ns {
