@@ -46,6 +46,7 @@ mod tests {
     use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
     #[test]
+    #[cfg_attr(miri, ignore = "Miri maps no addresses without access")]
     fn what_a_process_has_mapped_grows_with_its_mappings_and_they_are_known() {
         let bytes = 1 << 34;
         let before = used_addresses().unwrap();
