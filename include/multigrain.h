@@ -22,9 +22,9 @@
  * A handler of any other signal must not touch shared memory while its thread is inside a function of this
  * interface: access and call would wait in the same place, and one of them for ever. Where the call waits already,
  * the node ends with a line that says so; so it does where such a handler calls what waits, exit() as well. It may
- * post a semaphore where its thread is in no such function (inside of one it may need a lock that its thread has,
- * and stands for ever). SIGHUP, SIGINT, SIGQUIT and SIGTERM end a program that has no handler for them at once,
- * also while it waits for memory.
+ * post a semaphore, anywhere (inside of such a function another thread does it, soon; MG_ELIMIT if 1,024 wait).
+ * SIGHUP, SIGINT, SIGQUIT and SIGTERM end a program that has no handler for them at once, also while it waits for
+ * memory.
  *
  * A child made by fork() is outside of the job: the functions below give MG_ENOTINIT there, shared memory
  * ends it with one line, and it may exit or exec as it likes. The library keeps its file descriptors and

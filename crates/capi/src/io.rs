@@ -7,7 +7,7 @@
 use core::ffi::{c_int, c_void};
 
 use multigrain_protocol::Kind;
-use multigrain_runtime::{Uncancellable, runtime};
+use multigrain_runtime::{Inside, Uncancellable, runtime};
 
 use crate::status::{failed, system_call_failed};
 
@@ -41,6 +41,7 @@ enum Buffer {
 impl Buffer {
     /// `errno` and the last error say why one is refused.
     fn of(buffer: *const c_void, bytes: usize, kind: Kind) -> Self {
+        let _inside = Inside::new();
         let Ok(runtime) = runtime() else { return Self::Private };
         let is_shared = |address| runtime.is_shared(address) || runtime.is_freed(address);
         if bytes == 0 || !is_shared(buffer.addr()) {

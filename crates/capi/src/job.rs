@@ -6,7 +6,7 @@ use std::io::Write;
 
 use multigrain_runtime::{Error, Runtime, Stats, Uncancellable, runtime, when_threads_have_ended};
 
-use crate::status::{code, failed, with_runtime};
+use crate::status::{calling, code, failed, with_runtime};
 
 unsafe extern "C" {
     fn on_exit(function: extern "C" fn(c_int, *mut c_void), argument: *mut c_void) -> c_int;
@@ -71,7 +71,7 @@ extern "C" fn at_exit(status: c_int, _: *mut c_void) {
 #[unsafe(no_mangle)]
 pub extern "C" fn mg_finalize() -> c_int {
     let _uncancellable = Uncancellable::new();
-    code(runtime().and_then(Runtime::leave))
+    code(calling(Runtime::leave))
 }
 
 /// This node's rank.

@@ -3,21 +3,21 @@
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
 use multigrain_protocol::Kind;
-use multigrain_runtime::{Error, Policy, runtime};
+use multigrain_runtime::{Error, Policy};
 use multigrain_types::Consistency;
 
-use crate::status::{pointer, size, with_runtime};
+use crate::status::{calling, pointer, size, with_runtime};
 
 /// `bytes` of shared memory.
 #[unsafe(no_mangle)]
 pub extern "C" fn mg_malloc(bytes: usize) -> *mut c_void {
-    pointer(runtime().and_then(|runtime| runtime.malloc(bytes)))
+    pointer(calling(|runtime| runtime.malloc(bytes)))
 }
 
 /// `count * bytes` of zeroed shared memory.
 #[unsafe(no_mangle)]
 pub extern "C" fn mg_calloc(count: usize, bytes: usize) -> *mut c_void {
-    pointer(runtime().and_then(|runtime| {
+    pointer(calling(|runtime| {
         let all = count.checked_mul(bytes);
         runtime.calloc(all.ok_or_else(|| Error::NoMemory(format!("{count} times {bytes} bytes")))?)
     }))
@@ -26,13 +26,13 @@ pub extern "C" fn mg_calloc(count: usize, bytes: usize) -> *mut c_void {
 /// `bytes` of shared memory at a multiple of `align`.
 #[unsafe(no_mangle)]
 pub extern "C" fn mg_memalign(align: usize, bytes: usize) -> *mut c_void {
-    pointer(runtime().and_then(|runtime| runtime.memalign(align, bytes)))
+    pointer(calling(|runtime| runtime.memalign(align, bytes)))
 }
 
 /// An allocation with another size.
 #[unsafe(no_mangle)]
 pub extern "C" fn mg_realloc(p: *mut c_void, bytes: usize) -> *mut c_void {
-    pointer(runtime().and_then(|runtime| {
+    pointer(calling(|runtime| {
         if p.is_null() { runtime.malloc(bytes) } else { runtime.realloc(p.addr(), bytes) }
     }))
 }
@@ -40,7 +40,7 @@ pub extern "C" fn mg_realloc(p: *mut c_void, bytes: usize) -> *mut c_void {
 /// Bytes of an allocation that may be used.
 #[unsafe(no_mangle)]
 pub extern "C" fn mg_usable_size(p: *const c_void) -> usize {
-    size(runtime().and_then(|runtime| runtime.usable_bytes(p.addr())))
+    size(calling(|runtime| runtime.usable_bytes(p.addr())))
 }
 
 /// A C string's copy in shared memory.
@@ -49,7 +49,7 @@ pub extern "C" fn mg_usable_size(p: *const c_void) -> usize {
 /// `text` is NULL or a C string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mg_strdup(text: *const c_char) -> *mut c_char {
-    let copy = pointer(runtime().and_then(|runtime| {
+    let copy = pointer(calling(|runtime| {
         // SAFETY: the caller gives NULL or a C string.
         let text = unsafe { bytes_of(text) }?;
         let copy = runtime.malloc(text.len() + 1)?;
@@ -64,13 +64,13 @@ pub unsafe extern "C" fn mg_strdup(text: *const c_char) -> *mut c_char {
 /// An array of separately shared elements.
 #[unsafe(no_mangle)]
 pub extern "C" fn mg_malloc_array(count: usize, bytes: usize) -> *mut c_void {
-    pointer(runtime().and_then(|runtime| runtime.malloc_array(count, bytes)))
+    pointer(calling(|runtime| runtime.malloc_array(count, bytes)))
 }
 
 /// Address of one element.
 #[unsafe(no_mangle)]
 pub extern "C" fn mg_element(array: *mut c_void, index: usize) -> *mut c_void {
-    pointer(runtime().and_then(|runtime| runtime.element(array.addr(), index)))
+    pointer(calling(|runtime| runtime.element(array.addr(), index)))
 }
 
 /// Addresses of the first `count` elements.
@@ -105,13 +105,13 @@ pub unsafe extern "C" fn mg_elements(
 /// A block of minipages of `grain` bytes.
 #[unsafe(no_mangle)]
 pub extern "C" fn mg_malloc_grain(bytes: usize, grain: usize) -> *mut c_void {
-    pointer(runtime().and_then(|runtime| runtime.malloc_grain(bytes, grain)))
+    pointer(calling(|runtime| runtime.malloc_grain(bytes, grain)))
 }
 
 /// `bytes` of a consistency, in minipages of `grain` bytes or the natural ones.
 #[unsafe(no_mangle)]
 pub extern "C" fn mg_malloc_with(bytes: usize, grain: usize, consistency: c_uint) -> *mut c_void {
-    pointer(runtime().and_then(|runtime| {
+    pointer(calling(|runtime| {
         let grain = (grain != 0).then_some(grain);
         let policy = policy(consistency)?;
         runtime.malloc_with(bytes, grain.map_or(policy, |bytes| policy.grain(bytes)))
@@ -125,9 +125,7 @@ pub extern "C" fn mg_malloc_array_with(
     bytes: usize,
     consistency: c_uint,
 ) -> *mut c_void {
-    pointer(
-        runtime().and_then(|runtime| runtime.malloc_array_with(count, bytes, policy(consistency)?)),
-    )
+    pointer(calling(|runtime| runtime.malloc_array_with(count, bytes, policy(consistency)?)))
 }
 
 /// What a value of `enum mg_consistency` asks for; C may pass any number.
@@ -190,7 +188,7 @@ pub unsafe extern "C" fn mg_publish(name: *const c_char, p: *const c_void) -> c_
 /// `name` is NULL or a C string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mg_lookup(name: *const c_char) -> *mut c_void {
-    pointer(runtime().and_then(|runtime| {
+    pointer(calling(|runtime| {
         // SAFETY: the caller gives NULL or a C string.
         let name = unsafe { bytes_of(name) }?;
         let address = runtime.lookup(name)?;

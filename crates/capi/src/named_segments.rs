@@ -3,11 +3,11 @@
 use core::ffi::{c_char, c_int, c_uint, c_void};
 use core::time::Duration;
 
-use multigrain_runtime::{Error, SegmentOptions, SegmentStat, runtime};
+use multigrain_runtime::{Error, SegmentOptions, SegmentStat};
 use multigrain_types::{Access, Compression, Consistency, Placement};
 
 use crate::memory::{bytes_of, policy};
-use crate::status::{pointer, with_runtime};
+use crate::status::{calling, pointer, with_runtime};
 
 /// `struct mg_segment_policy`.
 #[derive(Clone, Copy, Debug)]
@@ -180,7 +180,7 @@ pub unsafe extern "C" fn mg_segment_create(
 /// `name` is NULL or a C string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mg_segment_attach(name: *const c_char, flags: c_int) -> *mut c_void {
-    pointer(runtime().and_then(|runtime| {
+    pointer(calling(|runtime| {
         // SAFETY: the caller gives NULL or a C string.
         let name = unsafe { bytes_of(name) }?;
         if flags & !(READ_ONLY | WAIT) != 0 {

@@ -4,7 +4,7 @@ use core::cell::Cell;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use std::io::Write as _;
 
-use multigrain_runtime::{Error, Runtime, error_code, runtime};
+use multigrain_runtime::{Error, Inside, Runtime, error_code, runtime};
 
 /// Room for what an error says, with the final zero.
 const TEXT_BYTES: usize = 320;
@@ -74,7 +74,15 @@ pub(crate) fn code<T>(result: Result<T, Error>) -> c_int {
 
 /// Calls the runtime and gives the code.
 pub(crate) fn with_runtime(call: impl FnOnce(&'static Runtime) -> Result<(), Error>) -> c_int {
-    code(runtime().and_then(call))
+    code(calling(call))
+}
+
+/// A call of the runtime, of which handlers of signals know that this thread is in it.
+pub(crate) fn calling<T>(
+    call: impl FnOnce(&'static Runtime) -> Result<T, Error>,
+) -> Result<T, Error> {
+    let _inside = Inside::new();
+    runtime().and_then(call)
 }
 
 /// The pointer of a call's result; NULL and [`mg_last_error`] if it failed.

@@ -5,7 +5,7 @@ use core::ffi::{c_int, c_void};
 use multigrain_protocol::Kind;
 use multigrain_runtime::{Deadline, Error, Patience, Runtime, SyncId};
 
-use crate::status::{number, with_runtime};
+use crate::status::{calling, number, with_runtime};
 
 /// Calls the runtime with the id that an address of shared memory is.
 fn at(
@@ -42,7 +42,7 @@ fn once(
 /// An id that nobody has; 0 if there is none.
 #[unsafe(no_mangle)]
 pub extern "C" fn mg_new_id() -> u32 {
-    number(multigrain_runtime::runtime().and_then(Runtime::new_id))
+    number(calling(Runtime::new_id))
 }
 
 /// Takes a lock.

@@ -29,6 +29,21 @@ fn a_handler_that_touches_shared_memory_inside_of_a_call_is_named() {
     }
 }
 
+/// Its thread had the lock that the post needed, and stood for ever.
+#[test]
+fn a_handler_posts_a_semaphore_wherever_it_has_interrupted_its_thread() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "handler_posts");
+    for &guard in guards() {
+        for consistency in ["sequential", "lazy-release", "auto"] {
+            for nodes in [1, 2] {
+                let setting = Setting { guard, consistency, ..Setting::nodes(nodes) };
+                run_well(&launcher(), &setting, &program, &[]);
+            }
+        }
+    }
+}
+
 /// What is said of 16 counters that four nodes count without their lock: one line, and how many more there are.
 #[test]
 fn a_missing_lock_is_one_line_and_a_count_and_the_exit_code_also_at_a_time_out() {

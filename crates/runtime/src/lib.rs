@@ -21,7 +21,7 @@
 //! config  program  programs  secret                  : the same: what a node is told, and which program it runs
 //! receiver  time_windows  membership  frames         : the same: waiting, windows, who is in the job, formats
 //! area  minipage_run  segment_sharing  live_items    : what the tables hold
-//! atomic_op                                          : what is asked of a word
+//! atomic_op  later_posts                             : what is asked of a word, and what handlers ask for
 //! out_of_memory                                      : the end of a node whose allocator has nothing
 //! interposed_mmap  interposed_mprotect  child        : between the program and the C library
 //! interposed_close  signals  pthread  errno          : the same
@@ -68,6 +68,7 @@ mod interposed_mmap;
 #[cfg(all(target_env = "gnu", not(miri), not(feature = "tsan")))]
 mod interposed_mprotect;
 mod job;
+mod later_posts;
 mod launcher;
 mod live_items;
 #[cfg(all(test, feature = "loom", not(feature = "mutants")))]
@@ -115,6 +116,7 @@ pub use deadlines::Deadline;
 pub use error::{Error, Unavailable, code as error_code};
 pub use heap::Policy;
 pub use job::{Runtime, runtime};
+pub use later_posts::Inside;
 pub use multigrain_memory::address_reserve;
 pub use named_segments::{Rights, SegmentOptions, SegmentSharing, SegmentStat, SegmentUses};
 pub use program::ThreadFunction;

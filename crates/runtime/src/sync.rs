@@ -11,6 +11,7 @@ use multigrain_types::{NodeId, ThreadId};
 use crate::deadlines::{Deadline, Deadlines};
 use crate::driver::{Driver, WaitReason};
 use crate::error::{Error, Unavailable};
+use crate::later_posts::{Inside, LaterPosts};
 use crate::receiver::critical_section;
 use crate::receiver::slots::Slot;
 use crate::shim::{Mutex, lock};
@@ -85,6 +86,7 @@ pub(crate) struct Synchronization {
     given: AtomicU32,
     /// What has run once, as far as this node knows.
     done: Mutex<BTreeSet<u64>>,
+    pub(crate) later_posts: LaterPosts,
 }
 
 /// A barrier that a thread has passed.
@@ -104,6 +106,7 @@ impl Synchronization {
             deadlines: Deadlines::default(),
             given: AtomicU32::new(0),
             done: Mutex::default(),
+            later_posts: LaterPosts::default(),
         }
     }
 
@@ -325,6 +328,26 @@ impl Synchronization {
         critical_section::take_unit();
         tsan::take(Token::Semaphore(id));
         Ok(())
+    }
+
+    /// [`Synchronization::semaphore_post`] for a program, or for a handler of it that has interrupted a function of this
+    /// library: then another thread does it, soon.
+    ///
+    /// # Errors
+    /// As there; [`Error::Limit`] for too many posts of handlers that wait.
+    pub(crate) fn post(&self, driver: &Driver, id: u64, count: u32) -> Result<(), Error> {
+        if Inside::is_nested() {
+            of_program("semaphore", id)?;
+            return self.later_posts.put(id, count);
+        }
+        self.semaphore_post(driver, id, count)
+    }
+
+    /// A post that a handler has left.
+    pub(crate) fn post_late(&self, driver: &Driver, id: u64, count: u32) {
+        if let Err(error) = self.semaphore_post(driver, id, count) {
+            driver.platform().launcher().warn(&format!("a post of a signal's handler: {error}"));
+        }
     }
 
     /// Adds units to semaphore `id`. Waits only where much waits already for its manager to take.

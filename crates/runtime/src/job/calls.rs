@@ -270,12 +270,13 @@ impl Runtime {
         self.sync.semaphore_wait(self.member()?, id.into().value(), patience)
     }
 
-    /// Adds units to semaphore `id`. Waits only where much waits already for its manager to take.
+    /// Adds units to semaphore `id`. Waits only where much waits already for its manager to take. In a signal's handler, too:
+    /// where that has interrupted a function that has said so ([`crate::Inside`]), another thread does it.
     ///
     /// # Errors
     /// [`Error::Limit`] when the node has too many threads or ids in use.
     pub fn semaphore_post(&self, id: impl Into<SyncId>, count: u32) -> Result<(), Error> {
-        self.sync.semaphore_post(self.member()?, id.into().value(), count)
+        self.sync.post(self.member()?, id.into().value(), count)
     }
 
     /// Gives `lock` back, waits for a signal on condition `id`, takes `lock` again.

@@ -27,7 +27,11 @@ pub(super) fn start(runtime: &'static Runtime) -> Result<(), Error> {
     let starts = threads.open();
     let started = spawn(driver, "mg-start", move || threads.start_as_asked(driver, &starts));
     let watches = spawn(driver, "mg-watch", move || deadlock::watch(driver, threads));
-    let mut helpers = vec![started, watches];
+    let sync = &runtime.sync;
+    let posts = spawn(driver, "mg-posts", || {
+        sync.later_posts.keep_making(|id, count| sync.post_late(driver, id, count))
+    });
+    let mut helpers = vec![started, watches, posts];
     let alone = usize::from(driver.nodes() == 1);
     helpers.extend(HELPERS[alone..].iter().map(|&(name, run)| {
         spawn(driver, name, move || {

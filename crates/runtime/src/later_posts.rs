@@ -1,0 +1,186 @@
+//! Posts of semaphores that a signal's handler makes where it has interrupted a function of this library: a thread of the
+//! runtime's own makes them, for they may need a lock that the interrupted thread has, or the allocator that it is in.
+//!
+//! Role: whether a thread is [`Inside`] of a function, and a queue for many threads and their handlers, bounded, without locks
+//! and allocations (after D. Vyukov). A handler that interrupts one that puts something in puts its own behind it.
+
+use core::cell::Cell;
+use core::marker::PhantomData;
+use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+use rustix::thread::futex;
+
+use crate::error::Error;
+use crate::shim::{Mutex, lock};
+
+/// Posts that wait, at most.
+const MOST: usize = 1024;
+
+std::thread_local! {
+    /// How many functions of the library the thread is in, each called by a handler that has interrupted the one before, or
+    /// by a function that it has called. Constant and without destructor: usable in a handler.
+    static DEPTH: Cell<u32> = const { Cell::new(0) };
+}
+
+/// The calling thread is in a function of the library until this is dropped.
+#[derive(Debug)]
+pub struct Inside(PhantomData<*mut ()>);
+
+impl Inside {
+    /// From here on.
+    #[must_use]
+    #[allow(clippy::new_without_default, reason = "it changes its thread")]
+    pub fn new() -> Self {
+        DEPTH.set(DEPTH.get() + 1);
+        Self(PhantomData)
+    }
+
+    /// Whether the function was called inside of another one.
+    pub(crate) fn is_nested() -> bool {
+        DEPTH.get() > 1
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        DEPTH.set(DEPTH.get() - 1);
+    }
+}
+
+/// A place in the queue.
+#[derive(Debug)]
+struct Place {
+    /// Whose turn it is: that of the post of this number, or, plus 1, of who takes it out.
+    turn: AtomicUsize,
+    id: AtomicU64,
+    count: AtomicU32,
+}
+
+/// The posts that wait.
+#[derive(Debug)]
+pub(crate) struct LaterPosts {
+    places: Box<[Place]>,
+    /// The number of the next post.
+    next: AtomicUsize,
+    /// Of the next one to be taken out.
+    first: Mutex<usize>,
+    /// Changes with each; a futex.
+    rescan: AtomicU32,
+}
+
+impl Default for LaterPosts {
+    fn default() -> Self {
+        let place = |turn| Place {
+            turn: AtomicUsize::new(turn),
+            id: AtomicU64::new(0),
+            count: AtomicU32::new(0),
+        };
+        Self {
+            places: (0..MOST).map(place).collect(),
+            next: AtomicUsize::new(0),
+            first: Mutex::default(),
+            rescan: AtomicU32::new(0),
+        }
+    }
+}
+
+impl LaterPosts {
+    /// So many units for a semaphore. Callable in a handler.
+    ///
+    /// # Errors
+    /// [`Error::Limit`]: too many wait.
+    pub(crate) fn put(&self, id: u64, count: u32) -> Result<(), Error> {
+        loop {
+            let number = self.next.load(Ordering::Relaxed);
+            let place = &self.places[number % MOST];
+            let turn = place.turn.load(Ordering::Acquire);
+            if turn == number {
+                let (order, failed) = (Ordering::Relaxed, Ordering::Relaxed);
+                if self.next.compare_exchange(number, number + 1, order, failed).is_ok() {
+                    place.id.store(id, Ordering::Relaxed);
+                    place.count.store(count, Ordering::Relaxed);
+                    place.turn.store(number + 1, Ordering::Release);
+                    break;
+                }
+            } else if turn < number {
+                // Nothing is allocated for this text.
+                return Err(Error::Limit(String::new()));
+            }
+        }
+        self.rescan.fetch_add(1, Ordering::Release);
+        let _ = futex::wake(&self.rescan, futex::Flags::PRIVATE, 1);
+        Ok(())
+    }
+
+    /// The next one.
+    fn take(&self) -> Option<(u64, u32)> {
+        let mut first = lock(&self.first);
+        let place = &self.places[*first % MOST];
+        if place.turn.load(Ordering::Acquire) != *first + 1 {
+            return None;
+        }
+        let post = (place.id.load(Ordering::Relaxed), place.count.load(Ordering::Relaxed));
+        place.turn.store(*first + MOST, Ordering::Release);
+        *first += 1;
+        Some(post)
+    }
+
+    /// Makes those that wait.
+    pub(crate) fn make(&self, mut post: impl FnMut(u64, u32)) {
+        while let Some((id, count)) = self.take() {
+            post(id, count);
+        }
+    }
+
+    /// The helper: makes them as they come.
+    pub(crate) fn keep_making(&self, mut post: impl FnMut(u64, u32)) -> ! {
+        loop {
+            let seen = self.rescan.load(Ordering::Acquire);
+            self.make(&mut post);
+            let _ = futex::wait(&self.rescan, futex::Flags::PRIVATE, seen, None);
+        }
+    }
+}
+
+#[cfg(all(test, not(any(feature = "shuttle", feature = "loom"))))]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    #[test]
+    fn who_is_called_inside_of_another_function_is_nested() {
+        assert!(!Inside::is_nested());
+        let _outer = Inside::new();
+        assert!(!Inside::is_nested());
+        let inner = Inside::new();
+        assert!(Inside::is_nested());
+        drop(inner);
+        assert!(!Inside::is_nested());
+    }
+
+    #[test]
+    fn posts_come_out_once_and_in_their_order_and_too_many_are_refused() {
+        let posts = LaterPosts::default();
+        for round in 0..3 {
+            let many = MOST as u64;
+            assert!((0..many).all(|id| posts.put(id, round).is_ok()));
+            assert!(posts.put(7, 7).is_err());
+            let mut made = Vec::new();
+            posts.make(|id, count| made.push((id, count)));
+            assert!(made.iter().copied().eq((0..many).map(|id| (id, round))));
+        }
+    }
+
+    #[test]
+    fn posts_of_several_threads_all_come_out() {
+        let posts = Arc::new(LaterPosts::default());
+        let threads = (0..4_u64).map(|id| {
+            let posts = Arc::clone(&posts);
+            std::thread::spawn(move || (0..200).for_each(|_| posts.put(id, 1).unwrap()))
+        });
+        threads.collect::<Vec<_>>().into_iter().for_each(|thread| thread.join().unwrap());
+        let mut made = [0; 4];
+        posts.make(|id, count| made[usize::try_from(id).unwrap()] += count);
+        assert_eq!(made, [200; 4]);
+    }
+}
