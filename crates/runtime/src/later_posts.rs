@@ -66,6 +66,8 @@ pub(crate) struct LaterPosts {
     first: Mutex<usize>,
     /// Changes with each; a futex.
     rescan: AtomicU32,
+    /// Whether the helper is there; a futex.
+    is_kept: AtomicU32,
 }
 
 impl Default for LaterPosts {
@@ -80,6 +82,7 @@ impl Default for LaterPosts {
             next: AtomicUsize::new(0),
             first: Mutex::default(),
             rescan: AtomicU32::new(0),
+            is_kept: AtomicU32::new(0),
         }
     }
 }
@@ -132,8 +135,18 @@ impl LaterPosts {
         }
     }
 
+    /// Returns when the helper is there. What it takes of memory and addresses it has then, and not when the program has set
+    /// itself a limit.
+    pub(crate) fn await_helper(&self) {
+        while self.is_kept.load(Ordering::Acquire) == 0 {
+            let _ = futex::wait(&self.is_kept, futex::Flags::PRIVATE, 0, None);
+        }
+    }
+
     /// The helper: makes them as they come.
     pub(crate) fn keep_making(&self, mut post: impl FnMut(u64, u32)) -> ! {
+        self.is_kept.store(1, Ordering::Release);
+        let _ = futex::wake(&self.is_kept, futex::Flags::PRIVATE, 1);
         loop {
             let seen = self.rescan.load(Ordering::Acquire);
             self.make(&mut post);

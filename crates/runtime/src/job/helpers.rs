@@ -31,6 +31,9 @@ pub(super) fn start(runtime: &'static Runtime) -> Result<(), Error> {
     let posts = spawn(driver, "mg-posts", || {
         sync.later_posts.keep_making(|id, count| sync.post_late(driver, id, count))
     });
+    if posts.is_ok() {
+        sync.later_posts.await_helper();
+    }
     let mut helpers = vec![started, watches, posts];
     let alone = usize::from(driver.nodes() == 1);
     helpers.extend(HELPERS[alone..].iter().map(|&(name, run)| {
