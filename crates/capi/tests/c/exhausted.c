@@ -19,8 +19,14 @@ static rlim_t addresses_in_use(void)
     return (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE);
 }
 
+/* Set when the thread has used the library, and has what it needs for that. */
+static volatile int is_there;
+
 static void *stay(void *unused)
 {
+    OK(mg_lock(3));
+    OK(mg_unlock(3));
+    is_there = 1;
     OK(mg_barrier(1, 2 * (uint32_t)mg_nodes()));
     return unused;
 }
@@ -36,7 +42,8 @@ static void call_with_a_deadline(void)
     deadline.tv_sec += 60;
     CHECK(getrlimit(RLIMIT_AS, &before) == 0);
     limit = before;
-    limit.rlim_cur = addresses_in_use();
+    /* Less than a thread's stack. */
+    limit.rlim_cur = addresses_in_use() + (1 << 20);
     CHECK(setrlimit(RLIMIT_AS, &limit) == 0);
     code = mg_sem_timedwait(7, &deadline);
     CHECK(setrlimit(RLIMIT_AS, &before) == 0);
@@ -58,6 +65,8 @@ int main(int argc, char **argv)
     OK(mg_init(&argc, &argv));
     if (argc > 1) {
         CHECK(pthread_create(&waiter, NULL, stay, NULL) == 0);
+        while (!is_there)
+            ;
         if (mg_node() == mg_nodes() - 1)
             call_with_a_deadline();
         stay(NULL);
