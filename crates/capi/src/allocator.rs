@@ -1,4 +1,5 @@
-//! The library's own allocator: mimalloc, and under a limit of addresses what was kept back for it. Where that is used up, the node ends.
+//! The library's own allocator: mimalloc, and under a limit of addresses what was kept back for it. Where that is used
+//! up, the node ends.
 
 use core::alloc::{GlobalAlloc, Layout};
 

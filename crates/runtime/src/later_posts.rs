@@ -22,7 +22,8 @@ std::thread_local! {
     static DEPTH: Cell<u32> = const { Cell::new(0) };
 }
 
-/// The calling thread is in a function of the library until this is dropped.
+/// The calling thread is in a function of the library until this is dropped. (Where a jump over it keeps it, posts of the thread are
+/// made late from then on, and no post is lost.)
 #[derive(Debug)]
 pub struct Inside(PhantomData<*mut ()>);
 
@@ -47,9 +48,9 @@ impl Drop for Inside {
     }
 }
 
-/// A place in the queue.
+/// An entry of the queue.
 #[derive(Debug)]
-struct Place {
+struct Entry {
     /// Whose turn it is: that of the post of this number, or, plus 1, of who takes it out.
     turn: AtomicUsize,
     id: AtomicU64,
@@ -59,7 +60,7 @@ struct Place {
 /// The posts that wait.
 #[derive(Debug)]
 pub(crate) struct LaterPosts {
-    places: Box<[Place]>,
+    entries: Box<[Entry]>,
     /// The number of the next post.
     next: AtomicUsize,
     /// Of the next one to be taken out.
@@ -72,13 +73,13 @@ pub(crate) struct LaterPosts {
 
 impl Default for LaterPosts {
     fn default() -> Self {
-        let place = |turn| Place {
+        let entry = |turn| Entry {
             turn: AtomicUsize::new(turn),
             id: AtomicU64::new(0),
             count: AtomicU32::new(0),
         };
         Self {
-            places: (0..MOST).map(place).collect(),
+            entries: (0..MOST).map(entry).collect(),
             next: AtomicUsize::new(0),
             first: Mutex::default(),
             rescan: AtomicU32::new(0),
@@ -95,14 +96,14 @@ impl LaterPosts {
     pub(crate) fn put(&self, id: u64, count: u32) -> Result<(), Error> {
         loop {
             let number = self.next.load(Ordering::Relaxed);
-            let place = &self.places[number % MOST];
-            let turn = place.turn.load(Ordering::Acquire);
+            let entry = &self.entries[number % MOST];
+            let turn = entry.turn.load(Ordering::Acquire);
             if turn == number {
                 let (order, failed) = (Ordering::Relaxed, Ordering::Relaxed);
                 if self.next.compare_exchange(number, number + 1, order, failed).is_ok() {
-                    place.id.store(id, Ordering::Relaxed);
-                    place.count.store(count, Ordering::Relaxed);
-                    place.turn.store(number + 1, Ordering::Release);
+                    entry.id.store(id, Ordering::Relaxed);
+                    entry.count.store(count, Ordering::Relaxed);
+                    entry.turn.store(number + 1, Ordering::Release);
                     break;
                 }
             } else if turn < number {
@@ -118,12 +119,12 @@ impl LaterPosts {
     /// The next one.
     fn take(&self) -> Option<(u64, u32)> {
         let mut first = lock(&self.first);
-        let place = &self.places[*first % MOST];
-        if place.turn.load(Ordering::Acquire) != *first + 1 {
+        let entry = &self.entries[*first % MOST];
+        if entry.turn.load(Ordering::Acquire) != *first + 1 {
             return None;
         }
-        let post = (place.id.load(Ordering::Relaxed), place.count.load(Ordering::Relaxed));
-        place.turn.store(*first + MOST, Ordering::Release);
+        let post = (entry.id.load(Ordering::Relaxed), entry.count.load(Ordering::Relaxed));
+        entry.turn.store(*first + MOST, Ordering::Release);
         *first += 1;
         Some(post)
     }

@@ -23,7 +23,7 @@ use crate::engine::Expected;
 use crate::error::Error;
 use crate::heap::Heap;
 use crate::minipage_run::{MAX_RUN, MAX_RUN_BYTES, Run};
-use crate::receiver::critical_section::{self, Place};
+use crate::receiver::critical_section::{self, SectionLength};
 use crate::receiver::slots::Slot;
 use crate::shim::{Mutex, lock};
 use crate::time_windows::now_ns;
@@ -293,16 +293,16 @@ fn open_ahead(
     minipage: MinipageId,
 ) -> (bool, Expected) {
     let lazy = driver.tables().consistency_of(minipage).is_lazy();
-    let place = critical_section::writes();
-    if !lazy || place == Place::Short || driver.races().are_checked() {
+    let within = critical_section::writes();
+    if !lazy || within == SectionLength::Short || driver.races().are_checked() {
         return (false, Expected::default());
     }
     let adapts = spatial::page_of(driver.tables(), minipage).is_some();
     let guessed = if adapts { in_use_together(driver, minipage) } else { 0..0 };
     let writes = driver.engine().writes();
-    let mut expected = match place {
-        Place::Long => writes.trapped_in_section(minipage, guessed),
-        Place::Outside | Place::Short => writes.trapped(minipage, guessed),
+    let mut expected = match within {
+        SectionLength::Long => writes.trapped_in_section(minipage, guessed),
+        SectionLength::None | SectionLength::Short => writes.trapped(minipage, guessed),
     };
     expected.fetched &= adapts;
     driver.open_ahead(&expected.runs);

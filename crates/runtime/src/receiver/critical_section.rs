@@ -121,25 +121,25 @@ pub(crate) fn pass_barrier() {
     with(|section| (section.locks, section.units) = (0, 0));
 }
 
-/// Where a thread writes.
+/// The critical section that a thread writes in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum SectionLength {
     /// It holds no lock.
-    Outside,
-    /// In a critical section that is likely to be over before it writes much more.
+    None,
+    /// One that is likely to be over before it writes much more.
     Short,
-    /// In one in which it has written much.
+    /// One in which it has written much.
     Long,
 }
 
-/// A write of it has trapped: where.
-pub(crate) fn writes() -> Place {
+/// A write of it has trapped: in what section.
+pub(crate) fn writes() -> SectionLength {
     with(|section| {
         section.writes = section.writes.saturating_add(1);
         match (section.locks > 0, section.writes < LONG) {
-            (false, _) => Place::Outside,
-            (true, true) => Place::Short,
-            (true, false) => Place::Long,
+            (false, _) => SectionLength::None,
+            (true, true) => SectionLength::Short,
+            (true, false) => SectionLength::Long,
         }
     })
 }
@@ -205,6 +205,21 @@ mod tests {
             section.begin(false);
         }
         assert!(!section.end(|_| Some(7)), "it needed more than are watched");
+    }
+
+    #[test]
+    fn a_section_is_long_from_its_eighth_write_on_and_each_lock_begins_anew() {
+        let all = |count: usize| -> Vec<SectionLength> { (0..count).map(|_| writes()).collect() };
+        assert_eq!(all(20), [SectionLength::None; 20]);
+        lock();
+        assert_eq!(all(7), [SectionLength::Short; 7]);
+        assert_eq!(all(2), [SectionLength::Long; 2]);
+        lock();
+        assert_eq!(all(1), [SectionLength::Short]);
+        unlock();
+        assert_eq!(all(8)[6..], [SectionLength::Short, SectionLength::Long]);
+        pass_barrier();
+        assert_eq!(all(1), [SectionLength::None]);
     }
 
     #[test]
