@@ -2,8 +2,8 @@
 //!
 //! The first write of an interval to one minipage traps; the rest of its block that the node wrote in its last
 //! intervals is opened for writes with it. When a minipage is closed again, comparison with its twin tells
-//! whether that was right. One that was opened in vain twice in a row is not opened ahead again until it traps. A critical section opens
-//! what was written when its block was last, where that is right often enough.
+//! whether that was right. One that was opened in vain twice in a row is not opened ahead again until it traps. A
+//! critical section opens what was written when its block was last, where that is right often enough.
 
 use core::ops::Range;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -138,9 +138,9 @@ impl WriteHistory {
         self.expect(minipage, guessed, false)
     }
 
-    /// The same for one that does so in a critical section.
-    pub(crate) fn trapped_in_section(&self, minipage: MinipageId, guessed: Range<u32>) -> Expected {
-        self.expect(minipage, guessed, true)
+    /// The same for one that does so in a critical section, where nothing is guessed.
+    pub(crate) fn trapped_in_section(&self, minipage: MinipageId) -> Expected {
+        self.expect(minipage, 0..0, true)
     }
 
     fn expect(&self, minipage: MinipageId, guessed: Range<u32>, is_critical: bool) -> Expected {
@@ -325,7 +325,7 @@ mod tests {
         let mut opened = Vec::new();
         for &index in written {
             if !opened.contains(&minipage(index)) {
-                let runs = history.trapped_in_section(minipage(index), 0..0).runs;
+                let runs = history.trapped_in_section(minipage(index)).runs;
                 opened.extend(runs.iter().flat_map(|run| run.minipages()));
             }
         }

@@ -1,4 +1,5 @@
-//! The helper threads that every node has (`deadlines.rs` and `main_exit.rs` start one each when it is needed): one that starts others, one that looks for deadlocks, one that ends windows, and where there are peers one
+//! The helper threads that every node has (`deadlines.rs` and `main_exit.rs` start one each when it is needed): one that starts others,
+//! one that looks for deadlocks, one that makes posts of signals' handlers, one that ends windows, and where there are peers one
 //! that receives while no other thread does, and in large jobs one that makes links when they are
 //! first used.
 

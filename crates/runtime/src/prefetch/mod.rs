@@ -298,11 +298,13 @@ fn open_ahead(
         return (false, Expected::default());
     }
     let adapts = spatial::page_of(driver.tables(), minipage).is_some();
-    let guessed = if adapts { in_use_together(driver, minipage) } else { 0..0 };
     let writes = driver.engine().writes();
     let mut expected = match within {
-        SectionLength::Long => writes.trapped_in_section(minipage, guessed),
-        SectionLength::None | SectionLength::Short => writes.trapped(minipage, guessed),
+        SectionLength::Long => writes.trapped_in_section(minipage),
+        SectionLength::None | SectionLength::Short => {
+            let guessed = if adapts { in_use_together(driver, minipage) } else { 0..0 };
+            writes.trapped(minipage, guessed)
+        }
     };
     expected.fetched &= adapts;
     driver.open_ahead(&expected.runs);
