@@ -23,6 +23,7 @@ mod descriptor;
 pub mod diff;
 mod discard;
 mod error;
+mod export;
 mod guard;
 mod layout;
 mod memory;
@@ -39,6 +40,7 @@ mod twins;
 
 pub use areas::Minipages;
 pub use error::MemoryError;
+pub use export::Export;
 pub use guard::GuardChoice;
 pub use layout::{
     Area, GROUP_PAGES, MAX_AREAS, MAX_MINIPAGE_BYTES, MIN_SLOT_BYTES, Shape, VIEW_ALIGN,

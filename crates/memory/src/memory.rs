@@ -4,12 +4,14 @@
 //! allocate nothing, for they run in the trap handler; mapping areas takes a lock of their segment
 //! that is never held while a view is touched.
 
+mod exported;
 mod limit;
 mod view_addresses;
 
 use core::ffi::c_void;
 use core::ops::Range;
 use std::os::fd::RawFd;
+use std::sync::OnceLock;
 
 use libc::siginfo_t;
 use multigrain_types::{Access, AreaId, MinipageId, PAGE_BYTES, SegmentPolicy};
@@ -19,6 +21,7 @@ use crate::areas::{Areas, Mapped, Minipages};
 use crate::checksum::checksum;
 use crate::discard::Discard;
 use crate::error::MemoryError;
+use crate::export::Export;
 use crate::guard::{Guard, GuardChoice, Vpages, choose};
 use crate::layout::{Area, VIEW_ALIGN, VIEWS_END};
 use crate::names::{GuardKind, SegmentId};
@@ -63,6 +66,7 @@ pub struct Memory {
     discard: Discard,
     /// Addresses that are kept for views, mapped or not.
     views: Range<usize>,
+    exports: OnceLock<Box<dyn Export>>,
 }
 
 impl Memory {
@@ -92,7 +96,8 @@ impl Memory {
         let (guard, note) = choose(guard)?;
         let (areas, segments, discard) = (Areas::new()?, Segments::new(), Discard::default());
         let views = view_addresses::addresses()?;
-        Ok(Self { areas, segments, guard, note, tracker: None, discard, views })
+        let exports = OnceLock::new();
+        Ok(Self { areas, segments, guard, note, tracker: None, discard, views, exports })
     }
 
     /// The same memory, where writes to areas can be tracked ([`Memory::track_area`]).
@@ -356,6 +361,9 @@ impl Memory {
     ) -> Result<(), MemoryError> {
         let limit = self.limit(minipage.area());
         let vpages = self.vpages(minipage)?;
+        if self.exports_change(minipage, 1, to)? {
+            return Ok(());
+        }
         vpages.map_or(Ok(()), |vpages| self.guard.protect(vpages, from.min(limit), to.min(limit)))
     }
 
@@ -371,6 +379,9 @@ impl Memory {
         from: Access,
         to: Access,
     ) -> Result<(), MemoryError> {
+        if self.exports_change(first, count, to)? {
+            return Ok(());
+        }
         let limit = self.limit(first.area());
         let (from, to) = (from.min(limit), to.min(limit));
         let mut run: Option<Vpages> = None;

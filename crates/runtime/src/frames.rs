@@ -224,6 +224,8 @@ kinds! {
         SegmentSet = 89, Any, Node;
         /// To the node above in the tree of the job: the sender is ready to leave, and all below it; answered when all nodes are.
         Departure = 90, Any, Node;
+        /// To a site of System V programs: the message in the body, which sites alone read.
+        SiteMessage = 93, Any, Nothing;
     }
 }
 
@@ -327,6 +329,7 @@ mod tests {
             "Departure",
             "Atomic",
             "AreaSpare",
+            "SiteMessage",
         ];
         let name = |number| match OwnKind::of(number)? {
             OwnKind::Request(kind) => Some(format!("{kind:?}")),

@@ -115,7 +115,7 @@ pub use config::{Config, Launch};
 pub use deadlines::Deadline;
 pub use error::{Error, Unavailable, code as error_code};
 pub use heap::Policy;
-pub use job::{Runtime, runtime};
+pub use job::{Runtime, SiteHandler, runtime};
 pub use later_posts::Inside;
 pub use multigrain_memory::address_reserve;
 pub use named_segments::{Rights, SegmentOptions, SegmentSharing, SegmentStat, SegmentUses};

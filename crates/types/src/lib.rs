@@ -16,6 +16,7 @@ pub mod phrases;
 mod policy;
 mod size;
 pub mod sync_id;
+pub mod sysv;
 pub mod tree;
 
 pub use consistency::Consistency;

@@ -1,0 +1,44 @@
+//! Areas that other processes have mapped as well ([`Export`]): their threads take the place of this process's own,
+//! which have no access to these areas then.
+
+use multigrain_types::{Access, MinipageId};
+
+use super::Memory;
+use crate::error::MemoryError;
+use crate::export::Export;
+
+impl Memory {
+    /// From now on asks `exports` before an access changes. Only the first call counts.
+    pub fn export_with(&self, exports: Box<dyn Export>) {
+        let _ = self.exports.set(exports);
+    }
+
+    /// Tells who exports the area; false if nobody does.
+    #[inline]
+    pub(super) fn exports_change(
+        &self,
+        first: MinipageId,
+        count: u32,
+        to: Access,
+    ) -> Result<bool, MemoryError> {
+        match self.exports.get() {
+            None => Ok(false),
+            Some(exports) => self.exported_change(&**exports, first, count, to),
+        }
+    }
+
+    #[cold]
+    fn exported_change(
+        &self,
+        exports: &dyn Export,
+        first: MinipageId,
+        count: u32,
+        to: Access,
+    ) -> Result<bool, MemoryError> {
+        let Some(area) = self.area(first.area()) else { return Ok(false) };
+        let (start, _) = area.range(first.index());
+        let (last, bytes) = area.range(first.index() + count.max(1) - 1);
+        let (contents, _) = self.privileged(first);
+        exports.change(first.area(), start as u64..(last + bytes) as u64, contents, to)
+    }
+}

@@ -1,0 +1,76 @@
+//! What a site of System V programs needs beside the calls of a program (ADR 55): messages between sites, which the runtime
+//! carries and does not read, and areas that processes of a site map themselves.
+
+use std::sync::OnceLock;
+
+use multigrain_memory::Export;
+use multigrain_protocol::Kind;
+use multigrain_transport::{Header, Payload};
+use multigrain_types::{AreaId, NodeId};
+
+use super::Runtime;
+use crate::error::Error;
+use crate::frames::Request;
+
+/// Takes the messages of other sites, in the order in which each has sent them. It must not wait. False for one that no
+/// correct site sends: the job ends, and names its sender.
+pub type SiteHandler = Box<dyn Fn(NodeId, &[u8]) -> bool + Send + Sync>;
+
+static HANDLER: OnceLock<SiteHandler> = OnceLock::new();
+
+/// Serves a message of another site.
+pub(super) fn serve(from: NodeId, body: &[u8]) -> bool {
+    HANDLER.get().is_some_and(|handler| handler(from, body))
+}
+
+/// Sites.
+impl Runtime {
+    /// Who takes the messages of other sites; set before this process joins its job, and once.
+    pub fn handle_site_messages(handler: SiteHandler) {
+        let _ = HANDLER.set(handler);
+    }
+
+    /// Sends a message to another site, without waiting.
+    ///
+    /// # Errors
+    /// [`Error::NotInitialized`] when this node has left.
+    pub fn send_to_site(&self, to: NodeId, body: &[u8]) -> Result<(), Error> {
+        let driver = self.member()?;
+        let header = Header {
+            kind: Request::SiteMessage.number(),
+            from: self.rank().0,
+            ..Header::default()
+        };
+        driver.platform().send_frame(to, header, Payload::Bytes(body));
+        Ok(())
+    }
+
+    /// Areas are exported so from now on.
+    pub fn export_with(&self, exports: Box<dyn Export>) {
+        self.driver.memory().export_with(exports);
+    }
+
+    /// The area that an address lies in.
+    #[must_use]
+    pub fn area_at(&self, address: usize) -> Option<AreaId> {
+        self.driver.memory().translate(address).map(|minipage| minipage.area())
+    }
+
+    /// Hands the bytes of the minipage at an address to `with` if this node has it for that kind of access, and keeps it
+    /// until `with` returns, which must not wait. None if it has it not: touch it first.
+    pub fn while_here<T>(
+        &self,
+        address: usize,
+        kind: Kind,
+        with: impl FnOnce(*mut u8, usize) -> T,
+    ) -> Option<T> {
+        let memory = self.driver.memory();
+        let minipage = memory.translate(address)?;
+        let mut cell = self.driver.tables().lock(minipage);
+        if cell.access() < kind.access() {
+            return None;
+        }
+        let (place, bytes) = memory.privileged(minipage);
+        Some(with(place, bytes))
+    }
+}

@@ -1,0 +1,191 @@
+//! What a program under `multigrain run --sysv` and its site say to each other (ADR 55): the library that takes the
+//! program's System V calls, and the process of its node that answers them.
+//!
+//! Role: the datagrams on their socket, one [`Call`] and one [`Answer`] at a time, each with bytes behind it. Both ends are
+//! of one build on one machine, so numbers lie as they do in memory.
+
+/// The variable that names the site's socket, in the abstract name space, and what proves that a process may use it:
+/// both as hexadecimal digits, with a `:` between them.
+pub const SITE_VARIABLE: &str = "MULTIGRAIN_SITE";
+
+/// Bytes of what proves that a process may use a site.
+pub const TOKEN_BYTES: usize = 16;
+
+/// Most bytes behind a call or an answer: more than the longest message and the largest set of semaphores have.
+pub const MOST_BEHIND: usize = 80 << 10;
+
+/// Most operations of one semop (SEMOPM of this kernel).
+pub const MOST_OPERATIONS: usize = 500;
+
+/// What is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub enum Ask {
+    /// Who calls: `arguments` are the number of this image of a process, and that of the fork it came from or 0; behind
+    /// it the token.
+    Hello = 1,
+    /// The process is about to fork: the number of that fork.
+    Fork,
+    /// shmget(key, size, flags).
+    ShmGet,
+    /// The first half of shmat(id, flags): answered with the segment's bytes, where to map it if nothing is said, and
+    /// its memory object.
+    ShmAttach,
+    /// The second half: segment, start, bytes, flags; with the userfaultfd of the process if the site has it not.
+    ShmGuard,
+    /// The second half failed: the attach to this segment is off.
+    ShmAbandon,
+    /// The first half of shmdt(address): answered with the bytes to unmap.
+    ShmDetach,
+    /// They are unmapped.
+    ShmDetached,
+    /// shmctl(id, command), the structure behind it for IPC_SET.
+    ShmControl,
+    /// semget(key, count, flags).
+    SemGet,
+    /// semop(id, how many), which are behind it.
+    SemOperate,
+    /// semctl(id, number, command, value), values or a structure behind it.
+    SemControl,
+    /// msgget(key, flags).
+    MsgGet,
+    /// msgsnd(id, flags), type and text behind it.
+    MsgSend,
+    /// msgrcv(id, bytes, type, flags); answered with type and text.
+    MsgReceive,
+    /// msgctl(id, command), the structure behind it for IPC_SET.
+    MsgControl,
+    /// The call that waits is over, with this error number; it is answered all the same.
+    Cancel,
+}
+
+impl Ask {
+    const ALL: [Self; 17] = [
+        Self::Hello,
+        Self::Fork,
+        Self::ShmGet,
+        Self::ShmAttach,
+        Self::ShmGuard,
+        Self::ShmAbandon,
+        Self::ShmDetach,
+        Self::ShmDetached,
+        Self::ShmControl,
+        Self::SemGet,
+        Self::SemOperate,
+        Self::SemControl,
+        Self::MsgGet,
+        Self::MsgSend,
+        Self::MsgReceive,
+        Self::MsgControl,
+        Self::Cancel,
+    ];
+
+    /// What has that number.
+    #[must_use]
+    pub fn of(number: u64) -> Option<Self> {
+        Self::ALL.into_iter().find(|ask| *ask as u64 == number)
+    }
+}
+
+/// A call, as it begins a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[repr(C)]
+pub struct Call {
+    /// An [`Ask`].
+    pub ask: u64,
+    /// Its arguments, as they are listed there.
+    pub arguments: [i64; 4],
+    /// Effective user and group of the caller.
+    pub user: u32,
+    /// See `user`.
+    pub group: u32,
+}
+
+/// An answer, as it begins a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[repr(C)]
+pub struct Answer {
+    /// What the call returns; an error number below 0.
+    pub result: i64,
+    /// What else it has, as the [`Ask`] says.
+    pub extra: [i64; 2],
+}
+
+/// Bytes of a [`Call`].
+pub const CALL_BYTES: usize = size_of::<Call>();
+/// Bytes of an [`Answer`].
+pub const ANSWER_BYTES: usize = size_of::<Answer>();
+
+impl Call {
+    /// As it goes.
+    #[must_use]
+    pub fn to_bytes(self) -> [u8; CALL_BYTES] {
+        let mut bytes = [0; CALL_BYTES];
+        bytes[..8].copy_from_slice(&self.ask.to_ne_bytes());
+        for (to, word) in bytes[8..40].chunks_exact_mut(8).zip(self.arguments) {
+            to.copy_from_slice(&word.to_ne_bytes());
+        }
+        bytes[40..44].copy_from_slice(&self.user.to_ne_bytes());
+        bytes[44..].copy_from_slice(&self.group.to_ne_bytes());
+        bytes
+    }
+
+    /// As it came, and what is behind it.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (head, behind) = bytes.split_first_chunk::<CALL_BYTES>()?;
+        let word = |at: usize| u64::from_ne_bytes(core::array::from_fn(|byte| head[at + byte]));
+        let half = |at: usize| u32::from_ne_bytes(core::array::from_fn(|byte| head[at + byte]));
+        let arguments = core::array::from_fn(|index| word(8 + 8 * index).cast_signed());
+        Some((Self { ask: word(0), arguments, user: half(40), group: half(44) }, behind))
+    }
+}
+
+impl Answer {
+    /// One that failed with an error number.
+    #[must_use]
+    pub fn failed(errno: i32) -> Self {
+        Self { result: -i64::from(errno), extra: [0; 2] }
+    }
+
+    /// As it goes.
+    #[must_use]
+    pub fn to_bytes(self) -> [u8; ANSWER_BYTES] {
+        let mut bytes = [0; ANSWER_BYTES];
+        let words = [self.result, self.extra[0], self.extra[1]];
+        for (to, word) in bytes.chunks_exact_mut(8).zip(words) {
+            to.copy_from_slice(&word.to_ne_bytes());
+        }
+        bytes
+    }
+
+    /// As it came, and what is behind it.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (head, behind) = bytes.split_first_chunk::<ANSWER_BYTES>()?;
+        let word = |at: usize| i64::from_ne_bytes(core::array::from_fn(|byte| head[at + byte]));
+        Some((Self { result: word(0), extra: [word(8), word(16)] }, behind))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_and_answers_come_as_they_went() {
+        let ask = Ask::MsgControl as u64;
+        let call = Call { ask, arguments: [-1, 2, i64::MIN, 4], user: 5, group: u32::MAX };
+        let mut bytes = call.to_bytes().to_vec();
+        bytes.extend([7, 8]);
+        assert_eq!(Call::from_bytes(&bytes), Some((call, &[7, 8][..])));
+        assert_eq!(Call::from_bytes(&bytes[..CALL_BYTES - 1]), None);
+        let answer = Answer { result: -22, extra: [1, -2] };
+        assert_eq!(Answer::from_bytes(&answer.to_bytes()), Some((answer, &[][..])));
+        assert_eq!(Answer::from_bytes(&[0; ANSWER_BYTES - 1]), None);
+        let numbers = Ask::ALL.map(|ask| ask as u64);
+        assert_eq!(numbers, core::array::from_fn(|at| at as u64 + 1));
+        assert_eq!(numbers.map(Ask::of), Ask::ALL.map(Some));
+        assert_eq!((Ask::of(0), Ask::of(18)), (None, None));
+    }
+}
