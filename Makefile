@@ -59,7 +59,7 @@ FISH = share/fish/vendor_completions.d/multigrain.fish
 .PHONY: all apps demo test build-checks build-tests soak test-hosts-long mutants test-mutants build-mutants fuzz fuzz-short miri shuttle loom asan tsan check-install check-packaging install install-documents uninstall deb clean
 
 all:
-	$(RELEASE_FLAGS) $(CARGO) build --release -p multigrain-capi -p multigrain-cli
+	$(RELEASE_FLAGS) $(CARGO) build --release -p multigrain-capi -p multigrain-cli -p multigrain-sysv-preload
 	ln -sf libmultigrain.so $(RELEASE)/$(SONAME)
 
 apps: all
@@ -164,6 +164,7 @@ install: all install-documents
 	ln -sf libmultigrain.so.$(VERSION) $(TO_LIB)/$(SONAME)
 	ln -sf $(SONAME) $(TO_LIB)/libmultigrain.so
 	install -m 644 $(RELEASE)/libmultigrain.a $(TO_LIB)/libmultigrain.a
+	install -D -m 755 $(RELEASE)/libmultigrain_sysv.so $(TO_LIB)/multigrain/libmultigrain_sysv.so
 	install -m 644 $(HEADERS) $(TO)/include
 	$(FILL) packaging/multigrain.pc.in > $(TO_LIB)/pkgconfig/multigrain.pc
 	for file in MultigrainConfig MultigrainConfigVersion; do \
@@ -191,7 +192,7 @@ uninstall:
 		$(TO)/share/man/man1/multigrain-*.1 $(TO)/share/man/man3/mg_*.3 \
 		$(TO)/share/man/man3/multigrain.3 $(TO)/share/man/man7/multigrain.7 \
 		$(TO)/$(BASH) $(TO)/$(ZSH) $(TO)/$(FISH) $(MODULEFILE)
-	rm -rf $(TO_LIB)/cmake/Multigrain $(TO)/share/doc/multigrain
+	rm -rf $(TO_LIB)/cmake/Multigrain $(TO_LIB)/multigrain $(TO)/share/doc/multigrain
 
 # Packages of the library, of what programs are built with, and of the command. Needs dpkg-dev.
 deb: all

@@ -158,7 +158,7 @@ say "links of installed documents"
 "$top/packaging/check-links.sh" "$prefix/share/doc/multigrain" > "$said" || failed "links lead nowhere"
 
 say "what is installed names no place of the machine that built it"
-for file in bin/multigrain lib/libmultigrain.a lib/libmultigrain.so; do
+for file in bin/multigrain lib/libmultigrain.a lib/libmultigrain.so lib/multigrain/libmultigrain_sysv.so; do
     if grep -qaF -e "$top/" -e "${CARGO_HOME:-$HOME/.cargo}/" "$prefix/$file"; then
         failed "$file holds a path of this machine"
     fi

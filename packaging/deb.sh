@@ -26,6 +26,7 @@ take() {
     done
 }
 take "$library" "$libdir/$soname" "$libdir/libmultigrain.so.$version"
+take multigrain "$libdir/multigrain"
 take libmultigrain-dev include "$libdir" share/man/man3
 take multigrain bin share/man/man1 share/man/man7 share/doc share/bash-completion share/fish
 mkdir -p "$stage/multigrain/usr/share/zsh"
@@ -43,6 +44,7 @@ needs() {
         sed 's/^shlibs:Depends=//'
 }
 strip --strip-debug "$stage/multigrain/usr/bin/multigrain" "$stage/$library/usr/$libdir/libmultigrain.so.$version"
+strip --strip-debug "$stage/multigrain/usr/$libdir/multigrain/libmultigrain_sysv.so"
 strip --strip-debug "$stage/libmultigrain-dev/usr/$libdir/libmultigrain.a"
 find "$stage"/*/usr/share/man -type f -exec gzip -9n {} +
 library_needs=$(needs "$library" "$stage/$library/usr/$libdir/libmultigrain.so.$version")

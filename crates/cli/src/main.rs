@@ -20,6 +20,7 @@ mod run;
 mod scale;
 mod series;
 mod sim;
+mod site;
 mod unprinted;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -58,6 +59,8 @@ enum Command {
     Version,
     #[command(hide = true)]
     Bounds(bounds::BoundsArgs),
+    #[command(hide = true)]
+    Site(site::SiteArgs),
     #[command(hide = true)]
     Warden(run::WardenArgs),
     #[cfg(feature = "mutants")]
@@ -108,9 +111,12 @@ fn obey() -> ExitCode {
         Ok(parsed) => parsed,
         Err(error) => return mistakes::end(error, &words),
     };
-    let command = parsed.command;
-    if let Command::Run(args) = &command {
+    let mut command = parsed.command;
+    if let Command::Run(args) = &mut command {
         return run::run(args);
+    }
+    if let Command::Site(args) = &command {
+        return site::run(args);
     }
     if let Command::Doctor(args) = &command {
         return run::doctor(args);
@@ -125,7 +131,8 @@ fn obey() -> ExitCode {
 /// Any command; `run` sees to broken pipes itself.
 fn start(command: Command) -> ExitCode {
     match command {
-        Command::Run(args) => run::run(&args),
+        Command::Run(mut args) => run::run(&mut args),
+        Command::Site(args) => site::run(&args),
         Command::Doctor(args) => run::doctor(&args),
         Command::Agent => run::serve(),
         Command::Bench(args) => bench::run(&args),

@@ -51,6 +51,7 @@ mod refused_connections;
 mod remote_nodes;
 mod reports;
 mod signalfd;
+mod sites;
 mod slurm;
 mod spawn;
 mod stdin;
@@ -89,9 +90,9 @@ use std::time::{Duration, Instant};
 use warden::Ward;
 
 /// Runs a job to its end; the exit code is that of the job.
-pub(crate) fn run(args: &RunArgs) -> ExitCode {
+pub(crate) fn run(args: &mut RunArgs) -> ExitCode {
     abort_on_panic();
-    match launch(args) {
+    match sites::as_sites(args).and_then(|()| launch(args)) {
         Ok(code) => code.into(),
         Err(error) => {
             let code = error.exit_code();

@@ -54,6 +54,12 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(super) output: OutputArgs,
 
+    /// Shares the System V objects of programs that know nothing of Multigrain and are not linked with it: shared memory, semaphores
+    /// and message queues (shmget, semop, msgsnd and what goes with them) are the job's, on all its nodes, and none
+    /// of the host's. Each node starts the program once; its children count as well. Needs root, or CAP_SYS_PTRACE.
+    #[arg(long)]
+    pub(super) sysv: bool,
+
     /// The program, by path or by name in PATH, and its arguments. Others follow, each behind `: -n N`: they are nodes
     /// of the same job, on this host. A `:` of its own is never an argument. Node 0 reads the command's stdin, the others an empty one.
     #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM", num_args = 1..)]
@@ -247,6 +253,11 @@ impl PlaceArgs {
             return Err(why.to_owned());
         }
         hosts.map(|hosts| hosts.place(self.nodes, MAX_NODES)).transpose()
+    }
+
+    /// Whether no other hosts are named.
+    pub(super) fn is_here(&self) -> bool {
+        self.hosts.is_none() && self.hostfile.is_none()
     }
 
     /// Nodes of a job on this host alone.

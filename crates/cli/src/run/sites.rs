@@ -1,0 +1,70 @@
+//! `--sysv`: the nodes are sites, which start the programs (ADR 55).
+
+use super::error::LaunchError;
+use super::options::RunArgs;
+use super::program;
+use std::env;
+use std::ffi::OsString;
+
+/// Puts the site before every program of a command line, if its programs are to run on sites.
+///
+/// # Errors
+/// A program that is not on this host, if all nodes are.
+pub(super) fn as_sites(args: &mut RunArgs) -> Result<(), LaunchError> {
+    if !args.sysv {
+        return Ok(());
+    }
+    let command = env::current_exe()
+        .map_err(|error| LaunchError::Refused(format!("--sysv: /proc/self/exe: {error}")))?;
+    let site = [command.into_os_string(), "site".into(), "--".into()];
+    let (words, programs) = with_sites(&args.command, &site);
+    if args.place.is_here() {
+        programs.iter().try_for_each(|program| program::find(program).map(drop))?;
+    }
+    args.command = words;
+    Ok(())
+}
+
+/// The words, and which of them are programs. What parts programs is checked later.
+fn with_sites(words: &[OsString], site: &[OsString]) -> (Vec<OsString>, Vec<OsString>) {
+    let (mut all, mut programs) = (Vec::new(), Vec::new());
+    let mut words = words.iter().cloned().peekable();
+    loop {
+        if let Some(program) = words.peek().filter(|word| *word != ":") {
+            programs.push(program.clone());
+            all.extend_from_slice(site);
+        }
+        loop {
+            let Some(word) = words.next() else { return (all, programs) };
+            let parts = word == ":";
+            all.push(word);
+            if parts {
+                break;
+            }
+        }
+        if words.peek().is_some_and(|word| word == "-n") {
+            all.extend(words.by_ref().take(2));
+        }
+        words.next_if(|word| *word == "--");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(line: &str) -> Vec<OsString> {
+        line.split(' ').map(OsString::from).collect()
+    }
+
+    #[test]
+    fn every_program_of_a_line_gets_a_site() {
+        let site = words("M site --");
+        let placed = |line: &str| with_sites(&words(line), &site);
+        assert_eq!(placed("./a -n 3"), (words("M site -- ./a -n 3"), words("./a")));
+        let both = words("M site -- ./a 7 : -n 3 M site -- ./b c");
+        assert_eq!(placed("./a 7 : -n 3 ./b c"), (both.clone(), words("./a ./b")));
+        assert_eq!(placed("./a 7 : -n 3 -- ./b c"), (both, words("./a ./b")));
+        assert_eq!(placed("./a :").0, words("M site -- ./a :"));
+    }
+}

@@ -1,0 +1,46 @@
+//! `multigrain site`: what a node of `multigrain run --sysv` is (ADR 55). Users do not call it.
+
+use clap::Args;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// The library that takes a program's System V calls.
+const LIBRARY: &str = "libmultigrain_sysv.so";
+
+/// Runs a program as the site of a node.
+#[derive(Debug, Args)]
+pub(crate) struct SiteArgs {
+    /// The program and its arguments.
+    #[arg(required = true, trailing_var_arg = true, num_args = 1..)]
+    command: Vec<OsString>,
+}
+
+/// Runs the site to its end.
+pub(crate) fn run(args: &SiteArgs) -> ExitCode {
+    let ended = library().and_then(|library| multigrain_sysv::site::run(&args.command, &library));
+    match ended {
+        Ok(code) => std::process::exit(code),
+        Err(why) => {
+            eprintln!("multigrain: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Where the library lies: beside the command, or where it is installed with it.
+fn library() -> Result<PathBuf, String> {
+    let command = std::env::current_exe().map_err(|error| format!("/proc/self/exe: {error}"))?;
+    let beside = command.parent().unwrap_or(Path::new("/"));
+    let multiarch = format!("lib/{}-linux-gnu", std::env::consts::ARCH);
+    let installed = ["lib", "lib64", &multiarch].map(|lib| beside.join("..").join(lib));
+    let installed = installed.map(|lib| lib.join("multigrain"));
+    let mut places = std::iter::once(beside.to_owned()).chain(installed);
+    let found = places.find_map(|place| Some(place.join(LIBRARY)).filter(|file| file.is_file()));
+    found.ok_or_else(|| {
+        format!(
+            "{LIBRARY} is not beside {} or in ../lib/multigrain: install it again",
+            command.display()
+        )
+    })
+}

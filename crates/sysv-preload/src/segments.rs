@@ -1,0 +1,201 @@
+//! Shared memory: shmget, shmat, shmdt, shmctl.
+//!
+//! A segment's bytes lie in a memory object of the site. This process maps it, and hands its userfaultfd to the site, which
+//! guards the mapping before anybody can touch it.
+
+use core::ffi::{c_int, c_void};
+use core::sync::atomic::{AtomicBool, Ordering};
+use std::os::fd::RawFd;
+
+use multigrain_types::PAGE_BYTES;
+use multigrain_types::sysv::Ask;
+
+use crate::site::{Answered, Bytes, Wait, ask, exchange, is_guarded, set_guarded};
+use crate::{failed, returned};
+
+const NEW_FROM_DEVICE: libc::c_ulong = 0xaa00;
+
+/// shmget(2).
+#[unsafe(no_mangle)]
+pub extern "C" fn shmget(key: libc::key_t, bytes: usize, flags: c_int) -> c_int {
+    let bytes = (bytes as u64).cast_signed();
+    returned(ask(Ask::ShmGet, [key.into(), bytes, flags.into(), 0], Bytes::NONE))
+}
+
+/// shmat(2).
+///
+/// # Safety
+/// As the system call: an address with SHM_REMAP replaces what is mapped there.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn shmat(id: c_int, address: *const c_void, flags: c_int) -> *mut c_void {
+    match attach(id, address.addr(), flags) {
+        Ok(address) => core::ptr::with_exposed_provenance_mut(address),
+        Err(errno) => {
+            failed(errno);
+            core::ptr::without_provenance_mut(usize::MAX)
+        }
+    }
+}
+
+/// shmdt(2).
+///
+/// # Safety
+/// As the system call: nothing uses the segment's addresses any more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn shmdt(address: *const c_void) -> c_int {
+    let start = i64::try_from(address.addr()).unwrap_or(-1);
+    let bytes = match ask(Ask::ShmDetach, [start, 0, 0, 0], Bytes::NONE) {
+        Ok(bytes) => usize::try_from(bytes).unwrap_or(0),
+        Err(errno) => return failed(errno),
+    };
+    unmap(address.addr(), bytes);
+    returned(ask(Ask::ShmDetached, [start, 0, 0, 0], Bytes::NONE))
+}
+
+/// shmctl(2).
+///
+/// # Safety
+/// As the system call: `about` is what the command wants.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn shmctl(id: c_int, command: c_int, about: *mut libc::shmid_ds) -> c_int {
+    let about = Bytes::of(about);
+    let both = match command {
+        libc::IPC_SET => (about, Bytes::NONE),
+        libc::IPC_STAT | SHM_STAT | SHM_STAT_ANY | IPC_INFO | SHM_INFO => (Bytes::NONE, about),
+        _ => (Bytes::NONE, Bytes::NONE),
+    };
+    let arguments = [id.into(), command.into(), 0, 0];
+    returned(exchange(Ask::ShmControl, arguments, both, -1, Wait::Answer).map(|it| it.result))
+}
+
+const IPC_INFO: c_int = 3;
+const SHM_STAT: c_int = 13;
+const SHM_INFO: c_int = 14;
+const SHM_STAT_ANY: c_int = 15;
+
+/// Where an attach goes: chosen by the site, or by the program.
+fn wanted(address: usize, flags: c_int) -> Result<Option<usize>, c_int> {
+    if address == 0 {
+        return if flags & libc::SHM_REMAP == 0 { Ok(None) } else { Err(libc::EINVAL) };
+    }
+    let rest = address % PAGE_BYTES;
+    if rest == 0 {
+        return Ok(Some(address));
+    }
+    let rounded = address - rest;
+    if flags & libc::SHM_RND == 0 || rounded == 0 && flags & libc::SHM_REMAP != 0 {
+        return Err(libc::EINVAL);
+    }
+    Ok(Some(rounded).filter(|&address| address != 0))
+}
+
+fn attach(id: c_int, address: usize, flags: c_int) -> Result<usize, c_int> {
+    let wanted = wanted(address, flags)?;
+    let none = (Bytes::NONE, Bytes::NONE);
+    let arguments = [id.into(), flags.into(), 0, 0];
+    let Answered { result, extra, descriptor } =
+        exchange(Ask::ShmAttach, arguments, none, -1, Wait::Answer)?;
+    let bytes = usize::try_from(result).unwrap_or(0).next_multiple_of(PAGE_BYTES);
+    let attached = match (wanted, flags & libc::SHM_REMAP) {
+        (None, _) => {
+            let suggested = usize::try_from(extra[0]).unwrap_or(0);
+            map(suggested, bytes, descriptor, libc::MAP_FIXED_NOREPLACE)
+                .or_else(|_| map(0, bytes, descriptor, 0))
+        }
+        (Some(address), 0) => map(address, bytes, descriptor, libc::MAP_FIXED_NOREPLACE)
+            .map_err(|errno| if errno == libc::EEXIST { libc::EINVAL } else { errno }),
+        (Some(address), _) => map(address, bytes, descriptor, libc::MAP_FIXED),
+    };
+    // SAFETY: a descriptor of this function; the mapping does not need it.
+    unsafe { libc::close(descriptor) };
+    let attached = attached.and_then(|start| {
+        guard(id, start, bytes, flags).inspect_err(|_| unmap(start, bytes)).map(|()| start)
+    });
+    attached.inspect_err(|_| {
+        let _ = ask(Ask::ShmAbandon, [id.into(), 0, 0, 0], Bytes::NONE);
+    })
+}
+
+fn map(address: usize, bytes: usize, object: RawFd, how: c_int) -> Result<usize, c_int> {
+    let place = core::ptr::without_provenance_mut(address);
+    let how = libc::MAP_SHARED | how;
+    // SAFETY: replaces mappings only if the program has said SHM_REMAP.
+    let mapped = unsafe { libc::mmap(place, bytes, libc::PROT_NONE, how, object, 0) };
+    if mapped == libc::MAP_FAILED {
+        return Err(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::ENOMEM));
+    }
+    let at = mapped.expose_provenance();
+    if how & libc::MAP_FIXED_NOREPLACE != 0 && at != address {
+        // A kernel that does not know the flag.
+        unmap(at, bytes);
+        return Err(libc::EEXIST);
+    }
+    Ok(at)
+}
+
+fn unmap(start: usize, bytes: usize) {
+    // SAFETY: a mapping of this library that nobody uses any more.
+    unsafe { libc::munmap(core::ptr::with_exposed_provenance_mut(start), bytes) };
+}
+
+/// Has the site guard a mapping, and opens it.
+fn guard(id: c_int, start: usize, bytes: usize, flags: c_int) -> Result<(), c_int> {
+    let number = |value: usize| i64::try_from(value).unwrap_or(i64::MAX);
+    let arguments = [id.into(), number(start), number(bytes), flags.into()];
+    // One thread opens it; others wait for it.
+    while OPENING.swap(true, Ordering::Acquire) {
+        // SAFETY: takes nothing.
+        unsafe { libc::sched_yield() };
+    }
+    let own = if is_guarded() { Ok(-1) } else { userfaultfd() };
+    let none = (Bytes::NONE, Bytes::NONE);
+    let guarded = own.and_then(|own| exchange(Ask::ShmGuard, arguments, none, own, Wait::Answer));
+    if guarded.is_ok() {
+        set_guarded();
+    }
+    OPENING.store(false, Ordering::Release);
+    guarded?;
+    let read_only = flags & libc::SHM_RDONLY != 0;
+    let mut protection = libc::PROT_READ | if read_only { 0 } else { libc::PROT_WRITE };
+    if flags & libc::SHM_EXEC != 0 {
+        protection |= libc::PROT_EXEC;
+    }
+    let place: *mut c_void = core::ptr::with_exposed_provenance_mut(start);
+    // SAFETY: the mapping is ours and new.
+    match unsafe { libc::mprotect(place, bytes, protection) } {
+        0 => Ok(()),
+        _ => Err(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::ENOMEM)),
+    }
+}
+
+static OPENING: AtomicBool = AtomicBool::new(false);
+
+/// The userfaultfd of this process. It stays open, so that accesses wait for ever if the site dies, and the process with it.
+fn userfaultfd() -> Result<RawFd, c_int> {
+    let flags = libc::O_CLOEXEC | libc::O_NONBLOCK;
+    // SAFETY: takes flags.
+    let opened = unsafe { libc::syscall(libc::SYS_userfaultfd, flags) };
+    let mut opened = RawFd::try_from(opened).unwrap_or(-1);
+    if opened < 0 {
+        // SAFETY: a string that ends.
+        let device =
+            unsafe { libc::open(c"/dev/userfaultfd".as_ptr(), libc::O_RDWR | libc::O_CLOEXEC) };
+        if device >= 0 {
+            // SAFETY: takes flags.
+            opened = unsafe { libc::ioctl(device, NEW_FROM_DEVICE, flags) };
+            // SAFETY: ours.
+            unsafe { libc::close(device) };
+        }
+    }
+    if opened < 0 {
+        return Err(libc::EPERM);
+    }
+    // SAFETY: takes numbers.
+    let high = unsafe { libc::fcntl(opened, libc::F_DUPFD_CLOEXEC, 600) };
+    if high < 0 {
+        return Ok(opened);
+    }
+    // SAFETY: ours.
+    unsafe { libc::close(opened) };
+    Ok(high)
+}

@@ -1,0 +1,407 @@
+//! The way to the site: sockets that wait for the next call, and what a child of fork does about those of its parent.
+
+use core::ffi::{c_int, c_long, c_void};
+use core::mem::{MaybeUninit, size_of};
+use core::ptr::{null, null_mut};
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};
+use std::os::fd::RawFd;
+
+use multigrain_types::sysv::{ANSWER_BYTES, Answer, Ask, Call, SITE_VARIABLE, TOKEN_BYTES};
+
+/// Sockets of this process that nobody uses just now; -1 where there is none.
+static IDLE: [AtomicI32; 32] = [const { AtomicI32::new(-1) }; 32];
+
+/// This image of a process, among all of its site; 0 before the first call.
+static IMAGE: AtomicI64 = AtomicI64::new(0);
+/// The fork that this process comes from, if its parent had segments; 0 if not.
+static FORK: AtomicI64 = AtomicI64::new(0);
+static FORKS: AtomicU32 = AtomicU32::new(0);
+/// Whether a thread is in the middle of a fork.
+static FORKING: AtomicBool = AtomicBool::new(false);
+/// Whether this process has, or had, segments: it has a userfaultfd then, which the site knows.
+static GUARDED: AtomicBool = AtomicBool::new(false);
+
+/// Whether the site has a userfaultfd of this process.
+pub(crate) fn is_guarded() -> bool {
+    GUARDED.load(Ordering::Relaxed)
+}
+
+pub(crate) fn set_guarded() {
+    GUARDED.store(true, Ordering::Relaxed);
+}
+
+/// How a call waits.
+#[derive(Clone, Copy)]
+pub(crate) enum Wait {
+    /// For as long as the site takes to answer.
+    Answer,
+    /// Until it is answered, a signal comes, or so many nanoseconds are over.
+    Event(Option<u64>),
+}
+
+/// Bytes of the program that go with a call, or that an answer fills.
+#[derive(Clone, Copy)]
+pub(crate) struct Bytes(pub(crate) *mut c_void, pub(crate) usize);
+
+impl Bytes {
+    pub(crate) const NONE: Self = Self(null_mut(), 0);
+
+    pub(crate) fn of<T>(value: *const T) -> Self {
+        Self(value.cast_mut().cast(), size_of::<T>())
+    }
+}
+
+/// What came back.
+pub(crate) struct Answered {
+    pub(crate) result: i64,
+    pub(crate) extra: [i64; 2],
+    /// A descriptor that came along, or -1.
+    pub(crate) descriptor: RawFd,
+}
+
+/// Where the site is, and what proves that this process may use it.
+#[derive(Clone, Copy)]
+struct Address {
+    name: [u8; 64],
+    length: usize,
+    token: [u8; TOKEN_BYTES],
+}
+
+fn digit(byte: u8) -> Option<u8> {
+    u8::try_from(char::from(byte).to_digit(16)?).ok()
+}
+
+/// Reads the environment each time: it is read once a socket, and a program may not have set it up before.
+fn address() -> Option<Address> {
+    let mut variable = [0; 32];
+    variable[..SITE_VARIABLE.len()].copy_from_slice(SITE_VARIABLE.as_bytes());
+    // SAFETY: a string that ends; the C library's own environment.
+    let value = unsafe { libc::getenv(variable.as_ptr().cast()) };
+    if value.is_null() {
+        return None;
+    }
+    // SAFETY: getenv's strings end.
+    let value = unsafe { core::ffi::CStr::from_ptr(value) }.to_bytes();
+    let colon = value.iter().position(|&byte| byte == b':')?;
+    let mut address = Address { name: [0; 64], length: 0, token: [0; TOKEN_BYTES] };
+    for (place, pair) in address.name.iter_mut().zip(value[..colon].chunks_exact(2)) {
+        *place = digit(pair[0])? << 4 | digit(pair[1])?;
+        address.length += 1;
+    }
+    let pairs = value[colon + 1..].chunks_exact(2);
+    if pairs.len() != TOKEN_BYTES {
+        return None;
+    }
+    for (place, pair) in address.token.iter_mut().zip(pairs) {
+        *place = digit(pair[0])? << 4 | digit(pair[1])?;
+    }
+    Some(address)
+}
+
+pub(crate) fn errno() -> c_int {
+    // SAFETY: the C library's place for this thread's errno.
+    let place = unsafe { libc::__errno_location() };
+    // SAFETY: as above.
+    unsafe { *place }
+}
+
+fn close(descriptor: RawFd) {
+    // SAFETY: a descriptor of this library.
+    unsafe { libc::close(descriptor) };
+}
+
+/// The number of the next image: of this process, and at this time.
+fn new_image() -> i64 {
+    let mut now = MaybeUninit::<libc::timespec>::zeroed();
+    // SAFETY: the kernel writes a timespec.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, now.as_mut_ptr()) };
+    // SAFETY: zeroed is a timespec, too.
+    let now = unsafe { now.assume_init() };
+    // SAFETY: takes nothing.
+    let pid = i64::from(unsafe { libc::getpid() });
+    (pid << 40 ^ now.tv_sec << 30 ^ now.tv_nsec) & i64::MAX | 1
+}
+
+fn image() -> i64 {
+    let new = new_image();
+    let set = IMAGE.compare_exchange(0, new, Ordering::Relaxed, Ordering::Relaxed);
+    set.err().unwrap_or(new)
+}
+
+/// A socket to the site, connected and introduced.
+fn connect() -> Result<RawFd, c_int> {
+    let Some(address) = address() else { return Err(libc::ENOSYS) };
+    let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
+    // SAFETY: takes numbers.
+    let low = unsafe { libc::socket(libc::AF_UNIX, kind, 0) };
+    if low < 0 {
+        return Err(errno());
+    }
+    // Beside the numbers that a program expects to get.
+    // SAFETY: takes numbers.
+    let high = unsafe { libc::fcntl(low, libc::F_DUPFD_CLOEXEC, 600) };
+    let socket = if high < 0 {
+        low
+    } else {
+        close(low);
+        high
+    };
+    // SAFETY: zeroes are an address.
+    let mut to: libc::sockaddr_un = unsafe { MaybeUninit::zeroed().assume_init() };
+    to.sun_family = libc::sa_family_t::try_from(libc::AF_UNIX).unwrap_or_default();
+    // The first byte stays zero: an abstract name.
+    for (place, byte) in to.sun_path[1..].iter_mut().zip(&address.name[..address.length]) {
+        *place = byte.cast_signed();
+    }
+    let length = core::mem::offset_of!(libc::sockaddr_un, sun_path) + 1 + address.length;
+    let length = libc::socklen_t::try_from(length).unwrap_or_default();
+    // SAFETY: the address and its length.
+    let connected = unsafe { libc::connect(socket, (&raw const to).cast(), length) };
+    let hello = [image(), FORK.load(Ordering::Relaxed), 0, 0];
+    let token = Bytes(address.token.as_ptr().cast_mut().cast(), TOKEN_BYTES);
+    let introduced = if connected < 0 {
+        Err(errno())
+    } else {
+        send(socket, Ask::Hello, hello, token, -1).and_then(|()| receive(socket, Bytes::NONE))
+    };
+    introduced.map(|_| socket).map_err(|errno| {
+        close(socket);
+        // The site is gone, and this process will be.
+        if errno == libc::ECONNREFUSED { libc::ENOSYS } else { errno }
+    })
+}
+
+/// Whether a descriptor is still a socket: a program may close what it does not know.
+fn is_socket(descriptor: RawFd) -> bool {
+    let (mut kind, mut length) = (0, 4);
+    let place = (&raw mut kind).cast();
+    // SAFETY: a place for an int, and its length.
+    let asked = unsafe {
+        libc::getsockopt(descriptor, libc::SOL_SOCKET, libc::SO_TYPE, place, &raw mut length)
+    };
+    asked == 0 && kind == libc::SOCK_SEQPACKET
+}
+
+fn take() -> Result<RawFd, c_int> {
+    for place in &IDLE {
+        let socket = place.load(Ordering::Relaxed);
+        let took = socket >= 0
+            && place.compare_exchange(socket, -1, Ordering::Acquire, Ordering::Relaxed).is_ok();
+        if took && is_socket(socket) {
+            return Ok(socket);
+        }
+    }
+    connect()
+}
+
+fn give_back(socket: RawFd) {
+    for place in &IDLE {
+        if place.compare_exchange(-1, socket, Ordering::Release, Ordering::Relaxed).is_ok() {
+            return;
+        }
+    }
+    close(socket);
+}
+
+/// Asks the site. Its answer's error number is an error.
+pub(crate) fn ask(ask: Ask, arguments: [i64; 4], behind: Bytes) -> Result<i64, c_int> {
+    exchange(ask, arguments, (behind, Bytes::NONE), -1, Wait::Answer).map(|it| it.result)
+}
+
+/// The same with bytes both ways, a descriptor to hand over or -1, and a way to wait.
+pub(crate) fn exchange(
+    ask: Ask,
+    arguments: [i64; 4],
+    (behind, into): (Bytes, Bytes),
+    descriptor: RawFd,
+    wait: Wait,
+) -> Result<Answered, c_int> {
+    let socket = take()?;
+    let mut sent = send(socket, ask, arguments, behind, descriptor);
+    if sent == Err(libc::EFAULT) {
+        give_back(socket);
+        return Err(libc::EFAULT);
+    }
+    if sent.is_ok()
+        && let Wait::Event(within) = wait
+        && let Some(over) = await_answer(socket, within)
+    {
+        sent = send(socket, Ask::Cancel, [over.into(), 0, 0, 0], Bytes::NONE, -1);
+    }
+    let answered = sent.and_then(|()| receive(socket, into));
+    match answered {
+        Ok(answered) => {
+            give_back(socket);
+            match c_int::try_from(answered.result) {
+                Ok(errno) if errno < 0 => Err(-errno),
+                Ok(_) | Err(_) => Ok(answered),
+            }
+        }
+        Err(errno) => {
+            close(socket);
+            Err(errno)
+        }
+    }
+}
+
+/// Waits for an answer: none if it is there, else why the wait is over.
+fn await_answer(socket: RawFd, within_ns: Option<u64>) -> Option<c_int> {
+    let mut wanted = libc::pollfd { fd: socket, events: libc::POLLIN, revents: 0 };
+    let time = within_ns.map(|ns| libc::timespec {
+        tv_sec: libc::time_t::try_from(ns / 1_000_000_000).unwrap_or(libc::time_t::MAX),
+        tv_nsec: c_long::try_from(ns % 1_000_000_000).unwrap_or(0),
+    });
+    let time = time.as_ref().map_or(null(), core::ptr::from_ref);
+    // SAFETY: one descriptor, a time or none, no mask.
+    match unsafe { libc::ppoll(&raw mut wanted, 1, time, null()) } {
+        0 => Some(libc::EAGAIN),
+        -1 => Some(errno()),
+        _ => None,
+    }
+}
+
+#[repr(C, align(8))]
+struct ForDescriptor([u8; 24]);
+
+fn send(
+    socket: RawFd,
+    ask: Ask,
+    arguments: [i64; 4],
+    behind: Bytes,
+    descriptor: RawFd,
+) -> Result<(), c_int> {
+    // SAFETY: takes nothing.
+    let user = unsafe { libc::geteuid() };
+    // SAFETY: takes nothing.
+    let group = unsafe { libc::getegid() };
+    let call = Call { ask: ask as u64, arguments, user, group }.to_bytes();
+    let mut parts = [
+        libc::iovec { iov_base: call.as_ptr().cast_mut().cast(), iov_len: call.len() },
+        libc::iovec { iov_base: behind.0, iov_len: behind.1 },
+    ];
+    let mut room = ForDescriptor([0; 24]);
+    // SAFETY: zeroes are a message header.
+    let mut message: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
+    message.msg_iov = parts.as_mut_ptr();
+    message.msg_iovlen = 2;
+    if descriptor >= 0 {
+        let head = (24 - 4_usize).to_ne_bytes();
+        room.0[..8].copy_from_slice(&head);
+        room.0[8..12].copy_from_slice(&libc::SOL_SOCKET.to_ne_bytes());
+        room.0[12..16].copy_from_slice(&libc::SCM_RIGHTS.to_ne_bytes());
+        room.0[16..20].copy_from_slice(&descriptor.to_ne_bytes());
+        message.msg_control = room.0.as_mut_ptr().cast();
+        message.msg_controllen = room.0.len();
+    }
+    loop {
+        // SAFETY: the parts are memory of ours and of the caller, of which the kernel says EFAULT if it is none.
+        let sent = unsafe { libc::sendmsg(socket, &raw const message, libc::MSG_NOSIGNAL) };
+        if sent >= 0 {
+            return Ok(());
+        }
+        match errno() {
+            libc::EINTR => {}
+            libc::EPIPE | libc::ECONNRESET => return Err(libc::ENOSYS),
+            other => return Err(other),
+        }
+    }
+}
+
+/// Bytes behind the answer that comes next.
+fn awaited_bytes(socket: RawFd) -> usize {
+    let how = libc::MSG_PEEK | libc::MSG_TRUNC;
+    loop {
+        // SAFETY: no room, which the kernel is told.
+        let all = unsafe { libc::recv(socket, null_mut(), 0, how) };
+        match usize::try_from(all) {
+            Ok(all) => return all.saturating_sub(ANSWER_BYTES),
+            Err(_) if errno() == libc::EINTR => {}
+            Err(_) => return 0,
+        }
+    }
+}
+
+fn receive(socket: RawFd, into: Bytes) -> Result<Answered, c_int> {
+    let mut head = [0; ANSWER_BYTES];
+    // No more is named than comes, for addresses behind that may be none.
+    let into = if into.1 == 0 { into } else { Bytes(into.0, into.1.min(awaited_bytes(socket))) };
+    let mut parts = [
+        libc::iovec { iov_base: head.as_mut_ptr().cast(), iov_len: head.len() },
+        libc::iovec { iov_base: into.0, iov_len: into.1 },
+    ];
+    let mut room = ForDescriptor([0; 24]);
+    // SAFETY: zeroes are a message header.
+    let mut message: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
+    message.msg_iov = parts.as_mut_ptr();
+    message.msg_iovlen = 2;
+    message.msg_control = room.0.as_mut_ptr().cast();
+    message.msg_controllen = room.0.len();
+    let received = loop {
+        // SAFETY: as for `send`.
+        let received = unsafe { libc::recvmsg(socket, &raw mut message, libc::MSG_CMSG_CLOEXEC) };
+        if received >= 0 || errno() != libc::EINTR {
+            break received;
+        }
+    };
+    if received < 0 {
+        return Err(errno());
+    }
+    if usize::try_from(received).unwrap_or(0) < ANSWER_BYTES {
+        return Err(libc::ENOSYS);
+    }
+    let Some((Answer { result, extra }, _)) = Answer::from_bytes(&head) else {
+        return Err(libc::ENOSYS);
+    };
+    let came = message.msg_controllen >= 20;
+    let descriptor =
+        if came { RawFd::from_ne_bytes(core::array::from_fn(|at| room.0[16 + at])) } else { -1 };
+    Ok(Answered { result, extra, descriptor })
+}
+
+/// Registers what fork does, before the program runs.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static AT_START: extern "C" fn() = {
+    extern "C" fn at_start() {
+        // SAFETY: functions of that signature, for good.
+        unsafe { libc::pthread_atfork(Some(before_fork), Some(in_parent), Some(in_child)) };
+    }
+    at_start
+};
+
+extern "C" fn before_fork() {
+    if !is_guarded() {
+        return;
+    }
+    while FORKING.swap(true, Ordering::Acquire) {
+        // SAFETY: takes nothing.
+        unsafe { libc::sched_yield() };
+    }
+    // SAFETY: takes nothing.
+    let pid = i64::from(unsafe { libc::getpid() });
+    let number = pid << 32 | i64::from(FORKS.fetch_add(1, Ordering::Relaxed)) << 1 | 1;
+    FORK_NUMBER.store(number.cast_unsigned(), Ordering::Relaxed);
+    let _ = ask(Ask::Fork, [number, 0, 0, 0], Bytes::NONE);
+}
+
+/// The number of the fork under way.
+static FORK_NUMBER: AtomicU64 = AtomicU64::new(0);
+
+extern "C" fn in_parent() {
+    FORKING.store(false, Ordering::Release);
+}
+
+extern "C" fn in_child() {
+    // The parent's, on which it may be in the middle of a call.
+    for place in &IDLE {
+        let socket = place.swap(-1, Ordering::Relaxed);
+        if socket >= 0 {
+            close(socket);
+        }
+    }
+    IMAGE.store(0, Ordering::Relaxed);
+    if is_guarded() {
+        FORK.store(FORK_NUMBER.load(Ordering::Relaxed).cast_signed(), Ordering::Relaxed);
+    }
+    FORKING.store(false, Ordering::Release);
+}

@@ -1,0 +1,353 @@
+//! What each call means, and how it is answered.
+
+use std::os::fd::AsFd;
+use std::sync::Arc;
+
+use multigrain_runtime::{Runtime, error_code};
+use multigrain_types::sysv::{Answer, Ask};
+use rustix::io::Errno;
+
+use super::Site;
+use super::connection::{Arrived, Connection};
+use super::structures::{Encoded, Kind, encode, structure};
+use crate::ipc::{Operation, Reply, Request};
+
+/// Bytes of a `struct sembuf`.
+const OPERATION_BYTES: usize = 6;
+
+/// Commands of System V calls that libc has no names for.
+mod command {
+    pub(super) const IPC_INFO: i32 = 3;
+    pub(super) const SHM_STAT: i32 = 13;
+    pub(super) const SHM_INFO: i32 = 14;
+    pub(super) const SHM_STAT_ANY: i32 = 15;
+    pub(super) const SEM_STAT: i32 = 18;
+    pub(super) const SEM_INFO: i32 = 19;
+    pub(super) const SEM_STAT_ANY: i32 = 20;
+    pub(super) const MSG_STAT: i32 = 11;
+    pub(super) const MSG_INFO: i32 = 12;
+    pub(super) const MSG_STAT_ANY: i32 = 13;
+    /// Of the library's own: how many semaphores a set has.
+    pub(super) const SEM_COUNT: i32 = 1 << 20;
+}
+
+/// Serves one call.
+pub(super) fn serve(
+    site: &'static Site,
+    runtime: &'static Runtime,
+    connection: &Arc<Connection>,
+    arrived: Arrived<'_>,
+) {
+    // What has ended before this call has ended for it.
+    site.catch_up(runtime);
+    let calls = Calls { site, runtime, connection };
+    let [first, second, ..] = arrived.call.arguments;
+    match arrived.ask {
+        Ask::ShmGet => calls.shm_get(&arrived),
+        Ask::ShmAttach => calls.shm_attach(&arrived),
+        Ask::ShmGuard => calls.shm_guard(arrived),
+        Ask::ShmAbandon => calls.done(calls.detach(int(first))),
+        Ask::ShmDetach => calls.shm_detach(first),
+        Ask::ShmDetached => calls.shm_detached(first),
+        Ask::ShmControl => {
+            site.exports.lock().sweep();
+            site.pass_notes(runtime);
+            let request = shm_control(&arrived);
+            calls.control(&arrived, request, (Kind::Shm, int(second)));
+        }
+        Ask::SemGet => {
+            let [key, count, flags, _] = arrived.call.arguments.map(int);
+            calls.short(&arrived, Request::SemGet { key, count, flags });
+        }
+        Ask::SemOperate => calls.blocking(&arrived, sem_operate(&arrived)),
+        Ask::SemControl => {
+            let command = int(arrived.call.arguments[2]);
+            calls.control(&arrived, sem_control(&arrived), (Kind::Sem, command));
+        }
+        Ask::MsgGet => {
+            let [key, flags, ..] = arrived.call.arguments.map(int);
+            calls.short(&arrived, Request::MsgGet { key, flags });
+        }
+        Ask::MsgSend => {
+            let [id, flags, ..] = arrived.call.arguments.map(int);
+            let request = arrived.behind.split_first_chunk().map(|(kind, text)| {
+                let (kind, bytes) = (i64::from_ne_bytes(*kind), text.to_vec());
+                Request::MsgSend { id, kind, bytes, flags }
+            });
+            calls.blocking(&arrived, request);
+        }
+        Ask::MsgReceive => {
+            let [id, _, _, flags] = arrived.call.arguments.map(int);
+            let kind = arrived.call.arguments[2];
+            let most = u64::try_from(second).unwrap_or(u64::MAX);
+            calls.blocking(&arrived, Some(Request::MsgReceive { id, kind, most, flags }));
+        }
+        Ask::MsgControl => {
+            calls.control(&arrived, msg_control(&arrived), (Kind::Msg, int(second)));
+        }
+        Ask::Fork => {
+            let mut exports = site.exports.lock();
+            let key = exports.image_of(connection.pid, connection.image, connection.fork);
+            if let Some(key) = key {
+                exports.will_fork(key, first);
+            }
+            drop(exports);
+            calls.done(Ok(()));
+        }
+        Ask::Hello | Ask::Cancel => calls.done(Err(libc::EPROTO)),
+    }
+}
+
+/// An argument of a C function that takes an int.
+fn int(word: i64) -> i32 {
+    i32::try_from(word).unwrap_or(-1)
+}
+
+fn address(word: i64) -> usize {
+    usize::try_from(word).unwrap_or(0)
+}
+
+struct Calls<'a> {
+    site: &'static Site,
+    runtime: &'static Runtime,
+    connection: &'a Arc<Connection>,
+}
+
+impl Calls<'_> {
+    fn done(&self, result: Result<(), i32>) {
+        let answer = result.err().map_or_else(Answer::default, Answer::failed);
+        self.connection.answer_with(answer, &[], None);
+    }
+
+    fn call(&self, arrived: &Arrived<'_>, request: Request) -> Reply {
+        let caller = self.connection.caller(self.runtime, &arrived.call);
+        self.site.authority.call(self.runtime, caller, request)
+    }
+
+    /// In the name of the process, whatever its rights.
+    fn call_as_site(&self, request: Request) -> Reply {
+        let caller = self.connection.as_site(self.runtime);
+        self.site.authority.call(self.runtime, caller, request)
+    }
+
+    fn detach(&self, id: i32) -> Result<(), i32> {
+        if let Reply::Failed(errno) = self.call_as_site(Request::ShmDetach { id }) {
+            return Err(errno);
+        }
+        Ok(())
+    }
+
+    fn short(&self, arrived: &Arrived<'_>, request: Request) {
+        let reply = self.call(arrived, request);
+        self.connection.answer(&encode(reply, Kind::Sem, false, false));
+    }
+
+    /// A call that may block: it is answered by who lets it go on.
+    fn blocking(&self, arrived: &Arrived<'_>, request: Option<Request>) {
+        let Some(request) = request else { return self.done(Err(libc::EINVAL)) };
+        let caller = self.connection.caller(self.runtime, &arrived.call);
+        let connection = Arc::clone(self.connection);
+        let taker = Box::new(move |reply| {
+            connection.answer(&encode(reply, Kind::Msg, false, false));
+        });
+        let id = self.site.authority.ask(self.runtime, caller, request, taker);
+        self.connection.blocks(id);
+    }
+
+    fn control(
+        &self,
+        arrived: &Arrived<'_>,
+        request: Option<Request>,
+        (kind, command): (Kind, i32),
+    ) {
+        let Some(request) = request else { return self.done(Err(libc::EINVAL)) };
+        let of_shm = [command::SHM_STAT, command::SHM_STAT_ANY];
+        let of_sem = [command::SEM_STAT, command::SEM_STAT_ANY];
+        let of_msg = [command::MSG_STAT, command::MSG_STAT_ANY];
+        let (by_index, used) = match kind {
+            Kind::Shm => (of_shm.contains(&command), command == command::SHM_INFO),
+            Kind::Sem => (of_sem.contains(&command), command == command::SEM_INFO),
+            Kind::Msg => (of_msg.contains(&command), command == command::MSG_INFO),
+        };
+        let counts = matches!(request, Request::SemCount { .. });
+        let reply = self.call(arrived, request);
+        let encoded = if let (Reply::Done(count), true) = (&reply, counts) {
+            semaphores(*count)
+        } else {
+            encode(reply, kind, by_index, used)
+        };
+        self.connection.answer(&encoded);
+    }
+
+    fn shm_get(&self, arrived: &Arrived<'_>) {
+        let [key, bytes, flags, _] = arrived.call.arguments;
+        let bytes = bytes.cast_unsigned();
+        let request = Request::ShmGet { key: int(key), bytes, flags: int(flags) };
+        let reply = self.call(arrived, request);
+        if let Reply::Created(id) = reply
+            && let Err(error) = self.site.areas.create(self.runtime, int(id), bytes)
+        {
+            self.call_as_site(Request::ShmRemove { id: int(id) });
+            eprintln!("multigrain: shmget of {bytes} bytes: {error}");
+            let errno = if error.code() == error_code::LIMIT { libc::ENOSPC } else { libc::ENOMEM };
+            return self.done(Err(errno));
+        }
+        self.connection.answer(&encode(reply, Kind::Shm, false, false));
+    }
+
+    fn shm_attach(&self, arrived: &Arrived<'_>) {
+        let [id, flags, ..] = arrived.call.arguments.map(int);
+        let reply = self.call(arrived, Request::ShmAttach { id, flags });
+        let Reply::Attached { bytes, .. } = reply else {
+            return self.connection.answer(&encode(reply, Kind::Shm, false, false));
+        };
+        let is_there = || matches!(self.call_as_site(Request::ShmStat { id }), Reply::Shm(_));
+        let Site { areas, exports, .. } = self.site;
+        if let Err(error) = areas.attach(self.runtime, exports, (id, bytes), is_there) {
+            eprintln!("multigrain: shmat of {bytes} bytes: {error}");
+            let _ = self.detach(id);
+            return self.done(Err(libc::ENOMEM));
+        }
+        let Some((object, place)) = exports.lock().segment(id) else {
+            return self.done(Err(libc::EIDRM));
+        };
+        let result = i64::try_from(bytes).unwrap_or(i64::MAX);
+        let answer = Answer { result, extra: [i64::try_from(place).unwrap_or(0), 0] };
+        self.connection.answer_with(answer, &[], Some(object.as_fd()));
+    }
+
+    fn shm_guard(&self, arrived: Arrived<'_>) {
+        let [id, start, bytes, _] = arrived.call.arguments;
+        let Connection { pid, image, fork, .. } = **self.connection;
+        let mut exports = self.site.exports.lock();
+        let key = match (exports.image_of(pid, image, fork), arrived.descriptor) {
+            (Some(key), _) => Ok(key),
+            (None, Some(userfault)) => exports.add_image(pid, image, userfault),
+            (None, None) => Err(Errno::PERM),
+        };
+        let guarded =
+            key.and_then(|key| exports.guard(key, int(id), address(start), address(bytes)));
+        drop(exports);
+        self.site.pass_notes(self.runtime);
+        self.done(guarded.map_err(Errno::raw_os_error));
+    }
+
+    fn shm_detach(&self, start: i64) {
+        let Connection { pid, image, fork, .. } = **self.connection;
+        let mut exports = self.site.exports.lock();
+        let key = exports.image_of(pid, image, fork);
+        let bytes = key.and_then(|key| exports.attached_bytes(key, address(start)));
+        drop(exports);
+        match bytes {
+            None => self.done(Err(libc::EINVAL)),
+            Some(bytes) => {
+                let result = i64::try_from(bytes).unwrap_or(0);
+                self.connection.answer_with(Answer { result, extra: [0; 2] }, &[], None);
+            }
+        }
+    }
+
+    /// It is unmapped, which its userfaultfd has told of as well.
+    fn shm_detached(&self, start: i64) {
+        let Connection { pid, image, fork, .. } = **self.connection;
+        let mut exports = self.site.exports.lock();
+        let key = exports.image_of(pid, image, fork);
+        let segment = key.and_then(|key| {
+            exports.take_events(key);
+            exports.forget_attach(key, address(start))
+        });
+        drop(exports);
+        self.site.pass_notes(self.runtime);
+        self.done(segment.map_or(Ok(()), |id| self.detach(id)));
+    }
+}
+
+/// The structure of a set of which nothing is said but how many semaphores it has.
+fn semaphores(count: i64) -> Encoded {
+    let stat = crate::ipc::SemStat { count: count.unsigned_abs(), ..Default::default() };
+    encode(Reply::Sem(stat), Kind::Sem, false, false)
+}
+
+fn shm_control(arrived: &Arrived<'_>) -> Option<Request> {
+    let [id, command, ..] = arrived.call.arguments.map(int);
+    Some(match command {
+        libc::IPC_STAT => Request::ShmStat { id },
+        libc::IPC_RMID => Request::ShmRemove { id },
+        libc::IPC_SET => {
+            let ds: libc::shmid_ds = structure(arrived.behind)?;
+            let perm = ds.shm_perm;
+            let mode = u32::from(perm.mode) & 0o777;
+            Request::ShmSet { id, uid: perm.uid, gid: perm.gid, mode }
+        }
+        libc::SHM_LOCK => Request::ShmLock { id, locked: true },
+        libc::SHM_UNLOCK => Request::ShmLock { id, locked: false },
+        command::IPC_INFO | command::SHM_INFO => Request::ShmInfo,
+        command::SHM_STAT => Request::ShmStatIndex { index: id, any: false },
+        command::SHM_STAT_ANY => Request::ShmStatIndex { index: id, any: true },
+        _ => return None,
+    })
+}
+
+fn sem_operate(arrived: &Arrived<'_>) -> Option<Request> {
+    let [id, count, ..] = arrived.call.arguments.map(int);
+    let operations = arrived.behind.chunks_exact(OPERATION_BYTES).map(|operation| {
+        let half = |at: usize| [operation[at], operation[at + 1]];
+        Operation {
+            number: u16::from_ne_bytes(half(0)),
+            change: i16::from_ne_bytes(half(2)),
+            flags: i16::from_ne_bytes(half(4)),
+        }
+    });
+    let operations: Vec<_> = operations.collect();
+    let all = usize::try_from(count).is_ok_and(|count| operations.len() == count);
+    all.then_some(Request::SemOperate { id, operations })
+}
+
+fn sem_control(arrived: &Arrived<'_>) -> Option<Request> {
+    let [id, number, command, value] = arrived.call.arguments.map(int);
+    Some(match command {
+        libc::IPC_STAT => Request::SemStat { id },
+        libc::IPC_RMID => Request::SemRemove { id },
+        libc::IPC_SET => {
+            let ds: libc::semid_ds = structure(arrived.behind)?;
+            let perm = ds.sem_perm;
+            let mode = u32::from(perm.mode) & 0o777;
+            Request::SemSet { id, uid: perm.uid, gid: perm.gid, mode }
+        }
+        libc::GETVAL => Request::SemGetValue { id, number },
+        libc::SETVAL => Request::SemSetValue { id, number, value },
+        libc::GETALL => Request::SemGetAll { id },
+        libc::SETALL => {
+            let values = arrived.behind.chunks_exact(2);
+            let values = values.map(|pair| u16::from_ne_bytes([pair[0], pair[1]])).collect();
+            Request::SemSetAll { id, values }
+        }
+        libc::GETPID => Request::SemGetPid { id, number },
+        libc::GETNCNT => Request::SemGetWaiters { id, number },
+        libc::GETZCNT => Request::SemGetZeroWaiters { id, number },
+        command::IPC_INFO | command::SEM_INFO => Request::SemInfo,
+        command::SEM_STAT => Request::SemStatIndex { index: id, any: false },
+        command::SEM_STAT_ANY => Request::SemStatIndex { index: id, any: true },
+        command::SEM_COUNT => Request::SemCount { id },
+        _ => return None,
+    })
+}
+
+fn msg_control(arrived: &Arrived<'_>) -> Option<Request> {
+    let [id, command, ..] = arrived.call.arguments.map(int);
+    Some(match command {
+        libc::IPC_STAT => Request::MsgStat { id },
+        libc::IPC_RMID => Request::MsgRemove { id },
+        libc::IPC_SET => {
+            let ds: libc::msqid_ds = structure(arrived.behind)?;
+            let perm = ds.msg_perm;
+            let mode = u32::from(perm.mode) & 0o777;
+            let most_bytes = ds.msg_qbytes;
+            Request::MsgSet { id, uid: perm.uid, gid: perm.gid, mode, most_bytes }
+        }
+        command::IPC_INFO | command::MSG_INFO => Request::MsgInfo,
+        command::MSG_STAT => Request::MsgStatIndex { index: id, any: false },
+        command::MSG_STAT_ANY => Request::MsgStatIndex { index: id, any: true },
+        _ => return None,
+    })
+}

@@ -1,0 +1,209 @@
+//! Who decides: site 0 has the System V objects of the job ([`Ipc`]), and the others ask it.
+//!
+//! Role: calls go to site 0 and answers come back, by messages that the runtime carries; on site 0 itself they take no message. A
+//! call that blocks is answered when it may go on: nothing here waits.
+
+use std::collections::BTreeMap;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use multigrain_runtime::Runtime;
+use multigrain_types::NodeId;
+use serde::{Deserialize, Serialize};
+
+use crate::ipc::{CallId, Caller, Event, Ipc, Limits, Process, Reply, Request};
+
+/// What sites say to each other.
+#[derive(Debug, Serialize, Deserialize)]
+enum Message {
+    /// To site 0: carry this out.
+    Call(CallId, Caller, Request),
+    /// To site 0: the call's waiting is over, with this error number.
+    Cancel(CallId, i32),
+    /// To site 0: the process has ended.
+    Ended(Process, i64),
+    /// To site 0: a fork has made an attach of a segment.
+    Forked(i32, Process, i64),
+    /// To site 0: an attach is gone without a call.
+    Detached(i32, Process, i64),
+    /// From site 0.
+    Answer(CallId, Reply),
+    /// From site 0 to all: a segment is gone.
+    Gone(i32),
+}
+
+/// Takes an answer; it must not wait.
+pub(super) type Taker = Box<dyn FnOnce(Reply) + Send>;
+
+/// The way to the objects.
+pub(super) struct Authority {
+    /// On site 0.
+    ipc: Mutex<Ipc>,
+    calls: Mutex<Calls>,
+    gone: Mutex<Sender<i32>>,
+}
+
+#[derive(Default)]
+struct Calls {
+    newest: u64,
+    waiting: BTreeMap<u64, Taker>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Seconds since the epoch.
+pub(super) fn now() -> i64 {
+    rustix::time::clock_gettime(rustix::time::ClockId::Realtime).tv_sec
+}
+
+impl Authority {
+    /// And where it says which segments are gone.
+    pub(super) fn new() -> (Self, Receiver<i32>) {
+        let (gone, of_gone) = channel();
+        let calls = Mutex::new(Calls::default());
+        (
+            Self { ipc: Mutex::new(Ipc::new(Limits::default())), calls, gone: Mutex::new(gone) },
+            of_gone,
+        )
+    }
+
+    /// Asks, and has `taker` take the answer.
+    pub(super) fn ask(
+        &self,
+        runtime: &Runtime,
+        caller: Caller,
+        request: Request,
+        taker: Taker,
+    ) -> CallId {
+        let mut calls = lock(&self.calls);
+        calls.newest += 1;
+        let id = CallId { site: runtime.rank().0, number: calls.newest };
+        calls.waiting.insert(id.number, taker);
+        drop(calls);
+        self.tell(runtime, Message::Call(id, caller, request));
+        id
+    }
+
+    /// Asks, and waits for the answer to a call that does not block.
+    pub(super) fn call(&self, runtime: &Runtime, caller: Caller, request: Request) -> Reply {
+        let (to, answer) = channel();
+        let taker = Box::new(move |reply| drop(to.send(reply)));
+        self.ask(runtime, caller, request, taker);
+        answer.recv().unwrap_or(Reply::Failed(libc::EIDRM))
+    }
+
+    /// A call waits no longer; it is answered all the same.
+    pub(super) fn cancel(&self, runtime: &Runtime, id: CallId, errno: i32) {
+        self.tell(runtime, Message::Cancel(id, errno));
+    }
+
+    /// A process of this site has ended.
+    pub(super) fn ended(&self, runtime: &Runtime, pid: i32) {
+        self.tell(runtime, Message::Ended(process(runtime, pid), now()));
+    }
+
+    /// A fork of a process of this site has made an attach.
+    pub(super) fn forked(&self, runtime: &Runtime, segment: i32, pid: i32) {
+        self.tell(runtime, Message::Forked(segment, process(runtime, pid), now()));
+    }
+
+    /// An attach of a process of this site is gone.
+    pub(super) fn detached(&self, runtime: &Runtime, segment: i32, pid: i32) {
+        self.tell(runtime, Message::Detached(segment, process(runtime, pid), now()));
+    }
+
+    fn tell(&self, runtime: &Runtime, message: Message) {
+        if runtime.rank() == NodeId(0) {
+            self.serve(runtime, NodeId(0), message);
+        } else {
+            send(runtime, NodeId(0), &message);
+        }
+    }
+
+    /// Takes a message of another site; false if no correct one sends it.
+    pub(super) fn receive(&self, runtime: &Runtime, from: NodeId, body: &[u8]) -> bool {
+        let Ok(message) = postcard::from_bytes(body) else { return false };
+        self.serve(runtime, from, message)
+    }
+
+    fn serve(&self, runtime: &Runtime, from: NodeId, message: Message) -> bool {
+        let (is_first, of_first) = (runtime.rank() == NodeId(0), from == NodeId(0));
+        let mut events = Vec::new();
+        match message {
+            Message::Answer(id, reply) if of_first && id.site == runtime.rank().0 => {
+                return self.take(id, reply);
+            }
+            Message::Gone(segment) if of_first => {
+                let _ = lock(&self.gone).send(segment);
+                return true;
+            }
+            Message::Answer(..) | Message::Gone(_) => return false,
+            _ if !is_first => return false,
+            Message::Call(id, caller, request) => {
+                if id.site != from.0 || caller.process.site != from.0 {
+                    return false;
+                }
+                lock(&self.ipc).call(id, &caller, request, &mut events);
+            }
+            Message::Cancel(id, errno) => {
+                if id.site != from.0 {
+                    return false;
+                }
+                lock(&self.ipc).cancel(id, errno, &mut events);
+            }
+            Message::Ended(process, now) => {
+                if process.site != from.0 {
+                    return false;
+                }
+                lock(&self.ipc).ended(process, now, &mut events);
+            }
+            Message::Forked(segment, process, now) => {
+                if process.site != from.0 {
+                    return false;
+                }
+                lock(&self.ipc).forked_attach(segment, process, now);
+            }
+            Message::Detached(segment, process, now) => {
+                if process.site != from.0 {
+                    return false;
+                }
+                lock(&self.ipc).detached(segment, process, now, &mut events);
+            }
+        }
+        events.into_iter().for_each(|event| self.carry_out(runtime, event));
+        true
+    }
+
+    fn carry_out(&self, runtime: &Runtime, event: Event) {
+        match event {
+            Event::Reply(id, reply) if id.site == runtime.rank().0 => {
+                self.take(id, reply);
+            }
+            Event::Reply(id, reply) => send(runtime, NodeId(id.site), &Message::Answer(id, reply)),
+            Event::SegmentGone(segment) => {
+                let others = 1..runtime.node_count();
+                others.for_each(|site| send(runtime, NodeId(site), &Message::Gone(segment)));
+                let _ = lock(&self.gone).send(segment);
+            }
+        }
+    }
+
+    /// Hands an answer to who waits for it.
+    fn take(&self, id: CallId, reply: Reply) -> bool {
+        let taker = lock(&self.calls).waiting.remove(&id.number);
+        taker.map(|taker| taker(reply)).is_some()
+    }
+}
+
+fn process(runtime: &Runtime, pid: i32) -> Process {
+    Process { site: runtime.rank().0, pid }
+}
+
+fn send(runtime: &Runtime, to: NodeId, message: &Message) {
+    if let Ok(body) = postcard::to_allocvec(message) {
+        // A job that ends needs no answers.
+        let _ = runtime.send_to_site(to, &body);
+    }
+}

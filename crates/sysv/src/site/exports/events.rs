@@ -1,0 +1,109 @@
+//! What userfaultfds tell of images: faults, forks, and mappings that move or go; and which images are gone.
+
+use core::ops::Range;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use multigrain_types::PAGE_BYTES;
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::io::Errno;
+
+use super::super::images::{Fault, Image, ImageKey};
+use super::super::userfault::{Event, Userfault};
+use super::{Attach, Note, State};
+
+impl State {
+    /// The faults of an image that are to be served.
+    pub(in super::super) fn faults(&mut self, key: ImageKey) -> Vec<Fault> {
+        self.take_events(key);
+        self.images
+            .get_mut(&key)
+            .map(|image| core::mem::take(&mut image.pending))
+            .unwrap_or_default()
+    }
+
+    /// Reads the events of an image: children are there when this returns, faults are kept for who serves them.
+    pub(in super::super) fn take_events(&mut self, key: ImageKey) {
+        let Some(image) = self.images.get(&key) else { return };
+        let userfault = Arc::clone(&image.userfault);
+        for event in userfault.events() {
+            match event {
+                Event::Fault { address, writes } => {
+                    if let Some(image) = self.images.get_mut(&key) {
+                        let address = address & !(PAGE_BYTES - 1);
+                        image.pending.push(Fault { address, writes });
+                        image.ring();
+                    }
+                }
+                Event::Fork(child) => self.forked(key, child),
+                Event::Moved { from, to } => self.moved(key, from, to),
+                Event::Unmapped { start, end } => self.unmapped(key, start..end),
+            }
+        }
+    }
+
+    fn forked(&mut self, parent: ImageKey, child: OwnedFd) {
+        let Some(image) = self.images.get_mut(&parent) else { return };
+        let number = core::mem::take(&mut image.next_fork);
+        let pid = image.process.map_or(0, |(pid, _)| pid);
+        let Ok(bell) = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK) else {
+            eprintln!(
+                "multigrain: no descriptor is left for a child of a program: raise ulimit -n"
+            );
+            return;
+        };
+        let child = self.insert(Image::new(Userfault(child), bell, None, number));
+        for segment in self.segments.values_mut() {
+            let of_parent = segment.attaches.iter().filter(|attach| attach.image == parent);
+            let of_child: Vec<_> =
+                of_parent.map(|attach| Attach { image: child, ..attach.clone() }).collect();
+            for _ in &of_child {
+                self.notes.push_back(Note::Forked { segment: segment.id, pid });
+            }
+            segment.attaches.extend(of_child);
+        }
+    }
+
+    fn moved(&mut self, key: ImageKey, from: usize, to: usize) {
+        for segment in self.segments.values_mut() {
+            let of_image = segment.attaches.iter_mut().filter(|attach| attach.image == key);
+            of_image.filter(|attach| attach.start == from).for_each(|attach| attach.start = to);
+        }
+    }
+
+    /// What is unmapped as a whole is detached.
+    fn unmapped(&mut self, key: ImageKey, range: Range<usize>) {
+        let pid = self.images.get(&key).and_then(|image| image.process).map_or(0, |(pid, _)| pid);
+        for segment in self.segments.values_mut() {
+            let (bytes, before) = (segment.bytes(), segment.attaches.len());
+            segment.attaches.retain(|attach| {
+                let whole = range.start <= attach.start && attach.start + bytes <= range.end;
+                attach.image != key || !whole
+            });
+            for _ in segment.attaches.len()..before {
+                self.notes.push_back(Note::Detached { segment: segment.id, pid });
+            }
+        }
+    }
+
+    /// Looks which images are gone, and detaches them.
+    pub(in super::super) fn sweep(&mut self) {
+        let gone = |image: &Image| {
+            image.userfault.protect(image.probe, PAGE_BYTES, true) == Err(Errno::SRCH)
+        };
+        let gone: Vec<ImageKey> =
+            self.images.iter().filter(|(_, image)| gone(image)).map(|(key, _)| *key).collect();
+        for key in gone {
+            let Some(image) = self.images.remove(&key) else { continue };
+            let pid = image.process.map_or(0, |(pid, _)| pid);
+            for segment in self.segments.values_mut() {
+                let before = segment.attaches.len();
+                segment.attaches.retain(|attach| attach.image != key);
+                for _ in segment.attaches.len()..before {
+                    self.notes.push_back(Note::Detached { segment: segment.id, pid });
+                }
+            }
+            image.ring();
+        }
+    }
+}

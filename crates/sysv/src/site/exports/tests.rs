@@ -1,0 +1,232 @@
+//! Processes that write the pages of a segment while these are taken away: nothing is lost.
+
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::os::fd::{AsFd, AsRawFd};
+use std::ptr::null_mut;
+use std::thread;
+
+use multigrain_memory::Export as _;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::mm::{
+    MapFlags, ProtFlags, UserfaultfdFlags, mmap, mmap_anonymous, munmap, userfaultfd,
+};
+use rustix::process::{Pid, WaitOptions, waitpid};
+
+use super::*;
+
+const AREA: AreaId = AreaId(7);
+const PAGES: usize = 4;
+const BYTES: usize = PAGES * PAGE_BYTES;
+/// Where the node would have the segment.
+const PLACE: usize = 0x1000_0000;
+
+/// A fork waits until every userfaultfd of its process has told of it: one test at a time has one.
+static FORKS: Mutex<()> = Mutex::new(());
+
+/// A site with one segment, and what its node has of it: a lock for each page, and its access.
+struct Site {
+    exports: Exports,
+    /// The privileged view.
+    contents: usize,
+    access: [Mutex<Access>; PAGES],
+    ends: AtomicBool,
+}
+
+impl Site {
+    fn new() -> Self {
+        let exports = Exports::default();
+        exports.lock().add_segment(AREA, 3, PLACE, BYTES - 5).unwrap();
+        let flags = MapFlags::PRIVATE;
+        // SAFETY: new memory.
+        let contents =
+            unsafe { mmap_anonymous(null_mut(), BYTES, ProtFlags::READ | ProtFlags::WRITE, flags) };
+        let contents = contents.unwrap().expose_provenance();
+        let access = core::array::from_fn(|_| Mutex::new(Access::ReadWrite));
+        Self { exports, contents, access, ends: AtomicBool::new(false) }
+    }
+
+    fn page(&self, page: usize) -> *mut u8 {
+        core::ptr::with_exposed_provenance_mut(self.contents + page * PAGE_BYTES)
+    }
+
+    /// The node's access to a page becomes that.
+    fn change(&self, page: usize, to: Access) {
+        let mut access = self.access[page].lock().unwrap();
+        let bytes = (page * PAGE_BYTES) as u64..((page + 1) * PAGE_BYTES) as u64;
+        assert!(self.exports.change(AREA, bytes, self.page(page), to).unwrap());
+        *access = to;
+    }
+
+    /// Maps the segment into this process, guarded.
+    fn attach(&self) -> (ImageKey, usize) {
+        let flags = UserfaultfdFlags::CLOEXEC | UserfaultfdFlags::NONBLOCK;
+        // SAFETY: registered on the mapping below alone.
+        let own = unsafe { userfaultfd(flags) }.unwrap();
+        let mut exports = self.exports.lock();
+        let key = exports.add_image(1, 1, own).unwrap();
+        let (object, place) = exports.segment(3).unwrap();
+        assert_eq!(place, PLACE);
+        // SAFETY: new memory.
+        let start = unsafe {
+            mmap(null_mut(), BYTES, ProtFlags::empty(), MapFlags::SHARED, object.as_fd(), 0)
+        };
+        let start = start.unwrap().expose_provenance();
+        exports.guard(key, 3, start, BYTES).unwrap();
+        let place = core::ptr::with_exposed_provenance_mut(start);
+        // SAFETY: the mapping above.
+        unsafe {
+            rustix::mm::mprotect(
+                place,
+                BYTES,
+                rustix::mm::MprotectFlags::READ | rustix::mm::MprotectFlags::WRITE,
+            )
+        }
+        .unwrap();
+        (key, start)
+    }
+
+    /// Serves the faults of all images, as a node that gets every page at once.
+    fn serve(&self) {
+        let mut images = Vec::new();
+        while !self.ends.load(Ordering::Relaxed) {
+            while let Some(note) = self.exports.lock().next_note() {
+                if let Note::NewImage(key) = note {
+                    images.push(key);
+                }
+            }
+            let ways: Vec<_> =
+                images.iter().filter_map(|key| self.exports.lock().ways_in(*key)).collect();
+            let mut wanted: Vec<_> = ways
+                .iter()
+                .map(|(userfault, _)| PollFd::new(&userfault.0, PollFlags::IN))
+                .collect();
+            let soon = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+            let _ = poll(&mut wanted, Some(&soon));
+            for key in &images {
+                let faults = self.exports.lock().faults(*key);
+                for fault in faults {
+                    let place = self.exports.lock().place(*key, fault.address).unwrap();
+                    let page = (place - PLACE) / PAGE_BYTES;
+                    let mut access = self.access[page].lock().unwrap();
+                    *access = if fault.writes {
+                        Access::ReadWrite
+                    } else {
+                        (*access).max(Access::ReadOnly)
+                    };
+                    self.exports.lock().export(*key, fault, self.page(page)).unwrap();
+                }
+            }
+        }
+    }
+}
+
+/// The first word of a page as processes have it.
+fn counter(start: usize, page: usize) -> &'static AtomicU64 {
+    let place: *const AtomicU64 = core::ptr::with_exposed_provenance(start + page * PAGE_BYTES);
+    // SAFETY: mapped, aligned, and used as an atomic alone.
+    unsafe { &*place }
+}
+
+/// As the system call: the C library's function holds the locks of its allocator until the event is read, which who reads it needs.
+fn fork() -> i32 {
+    // SAFETY: the child makes system calls and atomic additions, and ends.
+    let child = unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) };
+    i32::try_from(child).unwrap()
+}
+
+/// A child that adds to each page in turn, and one of its own that does as well.
+fn adder(start: usize, rounds: usize) -> i32 {
+    let add = move |rounds: usize| {
+        for round in 0..rounds {
+            counter(start, round % PAGES).fetch_add(1, Ordering::SeqCst);
+        }
+    };
+    match fork() {
+        0 => {
+            add(rounds / 2);
+            let child = fork();
+            add(rounds / 2);
+            if child > 0 {
+                // SAFETY: takes numbers.
+                unsafe { libc::waitpid(child, null_mut(), 0) };
+            }
+            // SAFETY: ends the process.
+            unsafe { libc::_exit(0) }
+        }
+        child => child,
+    }
+}
+
+#[test]
+fn what_processes_write_survives_that_pages_are_taken_away() {
+    const ROUNDS: usize = 4_000;
+    let _alone = FORKS.lock().unwrap_or_else(PoisonError::into_inner);
+    let site = Site::new();
+    thread::scope(|scope| {
+        scope.spawn(|| site.serve());
+        let (key, start) = site.attach();
+        // Before the first fork, which has to be served.
+        counter(start, 0).fetch_add(0, Ordering::SeqCst);
+        let children = [adder(start, ROUNDS), adder(start, ROUNDS)];
+        let mut turn = 0_usize;
+        let mut taken = 0;
+        for child in children {
+            let child = Pid::from_raw(child).unwrap();
+            while waitpid(Some(child), WaitOptions::NOHANG).unwrap().is_none() {
+                turn += 1;
+                let to = if turn.is_multiple_of(3) { Access::ReadOnly } else { Access::NoAccess };
+                site.change(turn % PAGES, to);
+                taken += 1;
+            }
+        }
+        (0..PAGES).for_each(|page| site.change(page, Access::NoAccess));
+        let sum: u64 = (0..PAGES).map(|page| counter_at(site.page(page))).sum();
+        // Each child makes half of its additions before it forks, and both make the other half.
+        let all = 2 * (ROUNDS / 2 + 2 * (ROUNDS / 2)) as u64;
+        assert_eq!(sum, all, "pages were taken away {taken} times");
+        site.exports.lock().sweep();
+        assert!(
+            site.exports.lock().attached_bytes(key, start) == Some(BYTES),
+            "this process lives"
+        );
+        let detached = core::iter::from_fn(|| site.exports.lock().next_note());
+        assert_eq!(detached.filter(|note| matches!(note, Note::Detached { .. })).count(), 4);
+        assert_eq!(site.exports.lock().forget_attach(key, start), Some(3));
+        let place = core::ptr::with_exposed_provenance_mut(start);
+        // SAFETY: nobody uses it any more.
+        unsafe { munmap(place, BYTES) }.unwrap();
+        site.ends.store(true, Ordering::Relaxed);
+    });
+}
+
+fn counter_at(page: *mut u8) -> u64 {
+    // SAFETY: the privileged view, which nobody changes now.
+    unsafe { page.cast::<u64>().read() }
+}
+
+#[test]
+fn a_page_that_is_there_is_read_without_anybody() {
+    let _alone = FORKS.lock().unwrap_or_else(PoisonError::into_inner);
+    let site = Site::new();
+    let (key, start) = site.attach();
+    let fault = Fault { address: start, writes: false };
+    // SAFETY: the privileged view.
+    unsafe { site.page(0).cast::<u64>().write(42) };
+    site.exports.lock().export(key, fault, site.page(0)).unwrap();
+    // Nobody serves faults here: one would never end.
+    assert_eq!(counter(start, 0).load(Ordering::SeqCst), 42);
+    assert!(site.exports.lock().faults(key).is_empty());
+    let (object, _) = site.exports.lock().segment(3).unwrap();
+    assert!(object.as_raw_fd() > 2);
+    // Unmapping waits until the event is read, and detaches.
+    let unmaps = thread::spawn(move || {
+        let place = core::ptr::with_exposed_provenance_mut(start);
+        // SAFETY: nobody uses it any more.
+        unsafe { munmap(place, BYTES) }.unwrap();
+    });
+    while !unmaps.is_finished() {
+        assert!(site.exports.lock().faults(key).is_empty());
+    }
+    unmaps.join().unwrap();
+    assert_eq!(site.exports.lock().attached_bytes(key, start), None);
+}

@@ -1,0 +1,135 @@
+//! The site daemon: the process of a node under `multigrain run --sysv`, which starts the program and owns its segments, for
+//! processes come and go (MIRAGE+ 2, MGS's structure: hardware coherence among the processes of a site, the protocol between
+//! sites).
+//!
+//! Role: joins the job, starts the program with the library that takes its System V calls, answers these, and leaves when the
+//! program has ended.
+#![expect(
+    unsafe_code,
+    reason = "userfaultfds, C structures and copies of pages; what a child does before exec"
+)]
+
+mod answers;
+mod authority;
+mod connection;
+mod exports;
+mod faults;
+mod images;
+mod page_copies;
+mod processes;
+mod program;
+mod segments;
+mod structures;
+mod userfault;
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::sync::mpsc::Receiver;
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::thread;
+
+use multigrain_runtime::{Runtime, runtime};
+
+use authority::Authority;
+use exports::{Exports, Note};
+use processes::Processes;
+use segments::Areas;
+
+/// The barrier that all sites pass before a program starts.
+const READY: u32 = 0x5359_5356;
+
+/// A site.
+struct Site {
+    authority: Authority,
+    exports: Exports,
+    processes: Processes,
+    areas: Areas,
+    /// Whoever passes notes on, so that they keep their order.
+    passing: Mutex<()>,
+}
+
+static SITE: OnceLock<Site> = OnceLock::new();
+
+/// Runs a program as the site of this node; its exit code. `library` takes its System V calls.
+///
+/// # Errors
+/// What keeps the site from starting, in a line.
+pub fn run(command: &[OsString], library: &Path) -> Result<i32, String> {
+    userfault::Userfault::try_here().map_err(|(call, errno)| {
+        format!(
+            "--sysv needs userfaultfd for other processes, and {call} says: {errno}; run it as root, or with CAP_SYS_PTRACE"
+        )
+    })?;
+    let processes = Processes::new().map_err(|errno| format!("epoll: {errno}"))?;
+    let (authority, gone) = Authority::new();
+    let exports = Exports::default();
+    let (areas, passing) = (Areas::default(), Mutex::new(()));
+    let site = SITE.get_or_init(|| Site { authority, exports, processes, areas, passing });
+    Runtime::handle_site_messages(Box::new(|from, body| {
+        // Links are there before `join` has returned, but no site speaks before all have.
+        runtime().is_ok_and(|runtime| site.authority.receive(runtime, from, body))
+    }));
+    let runtime = Runtime::join().map_err(|error| error.to_string())?;
+    runtime.export_with(Box::new(site.exports.clone()));
+    runtime.barrier(READY, u32::from(runtime.node_count())).map_err(|error| error.to_string())?;
+    let way_in =
+        connection::Way::open(runtime.rank()).map_err(|error| format!("its socket: {error}"))?;
+    let variable = way_in.variable();
+    site.helper("sysv-calls", move || connection::accept(site, runtime, way_in))?;
+    site.helper("sysv-ends", move || site.watch_processes(runtime))?;
+    site.helper("sysv-gone", move || site.remove_segments(runtime, &gone))?;
+    let code = program::run(command, library, &variable)?;
+    runtime.leave().map_err(|error| error.to_string())?;
+    Ok(code)
+}
+
+impl Site {
+    fn helper(&self, name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), String> {
+        let started = thread::Builder::new().name(name.to_owned()).spawn(work);
+        started.map(drop).map_err(|error| format!("the thread {name}: {error}"))
+    }
+
+    fn watch_processes(&'static self, runtime: &'static Runtime) {
+        loop {
+            self.processes.wait();
+            self.catch_up(runtime);
+            self.exports.lock().sweep();
+            self.pass_notes(runtime);
+        }
+    }
+
+    /// Has site 0 know of all processes that have ended, before a call that could tell of it.
+    fn catch_up(&self, runtime: &Runtime) {
+        self.processes.reap(|pid| self.authority.ended(runtime, pid));
+    }
+
+    /// Hands on what the exports have noted.
+    fn pass_notes(&'static self, runtime: &'static Runtime) {
+        let _in_order = self.passing.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            // Not in the head of the loop: its lock is not to be held in the body.
+            let note = self.exports.lock().next_note();
+            match note {
+                None => return,
+                Some(Note::Forked { segment, pid }) => {
+                    self.authority.forked(runtime, segment, pid);
+                }
+                Some(Note::Detached { segment, pid }) => {
+                    self.authority.detached(runtime, segment, pid);
+                }
+                Some(Note::NewImage(key)) => {
+                    let serve = move || faults::serve(self, runtime, key);
+                    if let Err(why) = self.helper("sysv-faults", serve) {
+                        eprintln!("multigrain: {why}");
+                    }
+                }
+            }
+        }
+    }
+
+    fn remove_segments(&'static self, runtime: &'static Runtime, gone: &Receiver<i32>) {
+        while let Ok(id) = gone.recv() {
+            self.areas.remove(runtime, &self.exports, id);
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! The program of a site: started with the library that takes its System V calls, and waited for.
+
+use std::ffi::OsString;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::Command;
+
+use multigrain_types::sysv::SITE_VARIABLE;
+use rustix::process::{Signal, set_parent_process_death_signal};
+
+/// Variables of a node that are none of its program's.
+const OF_NODE: [&str; 3] =
+    ["MULTIGRAIN_LISTEN_FD", "MULTIGRAIN_CONTROL_FD", "MULTIGRAIN_SECRET_FD"];
+
+/// Runs it to its end; its exit code. One that a signal has ended ends this process so as well.
+///
+/// # Errors
+/// It cannot be started.
+pub(super) fn run(command: &[OsString], library: &Path, site: &str) -> Result<i32, String> {
+    let Some((program, arguments)) = command.split_first() else {
+        return Err("no program to run".to_owned());
+    };
+    let mut preloaded = library.as_os_str().to_owned();
+    if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
+        preloaded.push(":");
+        preloaded.push(others);
+    }
+    let mut child = Command::new(program);
+    child.args(arguments).env("LD_PRELOAD", preloaded).env(SITE_VARIABLE, site);
+    OF_NODE.iter().for_each(|name| {
+        child.env_remove(name);
+    });
+    let end_with_site = || {
+        set_parent_process_death_signal(Some(Signal::KILL))?;
+        Ok(())
+    };
+    // SAFETY: one system call, which allocates nothing.
+    unsafe { child.pre_exec(end_with_site) };
+    let mut child = child
+        .spawn()
+        .map_err(|error| format!("cannot start {}: {error}", program.to_string_lossy()))?;
+    let status = child.wait().map_err(|error| format!("waiting for the program: {error}"))?;
+    match (status.code(), status.signal()) {
+        (Some(code), _) => Ok(code),
+        (None, signal) => end_by(signal.unwrap_or(libc::SIGKILL)),
+    }
+}
+
+/// Ends this process by a signal, as its program has ended.
+fn end_by(signal: i32) -> ! {
+    // SAFETY: takes numbers; the default has no handler.
+    unsafe { libc::signal(signal, libc::SIG_DFL) };
+    let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // The program has left a core, if any is wanted.
+    // SAFETY: a limit.
+    unsafe { libc::setrlimit(libc::RLIMIT_CORE, &raw const none) };
+    // SAFETY: a signal to this process.
+    unsafe { libc::raise(signal) };
+    // A signal that ends nothing by default.
+    std::process::exit(128 + signal)
+}
+
+/// The groups of who is at the other end of a socket, beside its own.
+pub(super) fn groups_of(socket: &OwnedFd) -> Vec<u32> {
+    let mut groups = vec![0_u32; 1024];
+    let mut length = libc::socklen_t::try_from(4 * groups.len()).unwrap_or(0);
+    let (place, option) = (groups.as_mut_ptr().cast(), libc::SO_PEERGROUPS);
+    // SAFETY: a place and its length.
+    let asked = unsafe {
+        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, option, place, &raw mut length)
+    };
+    groups.truncate(if asked == 0 { length as usize / 4 } else { 0 });
+    groups
+}

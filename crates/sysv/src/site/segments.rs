@@ -1,0 +1,84 @@
+//! The memory of System V segments: each is a named segment of the job (ADR 50), whose library site is the site that has
+//! created it, and is attached by a site when the first of its processes is.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+use std::thread::sleep;
+use std::time::Duration;
+
+use multigrain_runtime::{Error, Policy, Runtime, SegmentOptions};
+use multigrain_types::Consistency;
+
+use super::exports::Exports;
+
+/// Who may attach: sites, which are all of one user.
+const MODE: u32 = 0o600;
+/// Between two looks whether another site has made the memory of the segment that it has just created.
+const STEP: Duration = Duration::from_millis(1);
+
+/// The segments that this site has created or attached.
+#[derive(Debug, Default)]
+pub(super) struct Areas {
+    created: Mutex<BTreeSet<i32>>,
+    attaching: Mutex<()>,
+}
+
+fn name(id: i32) -> Vec<u8> {
+    format!("sysv-{id}").into_bytes()
+}
+
+impl Areas {
+    /// Makes the memory of a segment.
+    ///
+    /// # Errors
+    /// No room.
+    pub(super) fn create(&self, runtime: &Runtime, id: i32, bytes: u64) -> Result<(), Error> {
+        let policy = Policy::new().consistency(Consistency::Sequential);
+        let options = SegmentOptions::new().policy(policy);
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        runtime.segment_create(&name(id), bytes, MODE, options)?;
+        self.created.lock().unwrap_or_else(PoisonError::into_inner).insert(id);
+        Ok(())
+    }
+
+    /// Has this site attach a segment that a process of it is about to, unless it has. `is_there`: it exists still.
+    ///
+    /// # Errors
+    /// No room.
+    pub(super) fn attach(
+        &self,
+        runtime: &Runtime,
+        exports: &Exports,
+        (id, bytes): (i32, u64),
+        is_there: impl Fn() -> bool,
+    ) -> Result<(), Error> {
+        let _one = self.attaching.lock().unwrap_or_else(PoisonError::into_inner);
+        if exports.lock().segment(id).is_some() {
+            return Ok(());
+        }
+        let address = loop {
+            match runtime.segment_attach(&name(id), true, false) {
+                Err(Error::NotFound(_)) if is_there() => sleep(STEP),
+                attached => break attached?,
+            }
+        };
+        let area = runtime.area_at(address).ok_or(Error::NotInitialized)?;
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        let added = exports.lock().add_segment(area, id, address, bytes);
+        added.map_err(|errno| Error::System(format!("the memory object of a segment: {errno}")))
+    }
+
+    /// A segment is gone, and nobody will attach it.
+    pub(super) fn remove(&self, runtime: &Runtime, exports: &Exports, id: i32) {
+        let _one = self.attaching.lock().unwrap_or_else(PoisonError::into_inner);
+        let created = self.created.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+        // It may be gone with the job.
+        if created {
+            let _ = runtime.segment_remove(&name(id));
+        }
+        let address = exports.lock().remove_segment(id);
+        if let Some(address) = address {
+            let _ = runtime.segment_detach(address);
+        }
+    }
+}

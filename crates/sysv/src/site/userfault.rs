@@ -1,0 +1,151 @@
+//! Requests on the userfaultfd of another process (linux/userfaultfd.h).
+//!
+//! Role: the kernel interface alone. What is guarded, and what an event means, is in `exports`.
+
+use core::ffi::c_void;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+use linux_raw_sys::general::{
+    UFFD_API, UFFD_EVENT_FORK, UFFD_EVENT_PAGEFAULT, UFFD_EVENT_REMAP, UFFD_EVENT_UNMAP,
+    UFFD_FEATURE_EVENT_FORK, UFFD_FEATURE_EVENT_REMAP, UFFD_FEATURE_EVENT_UNMAP,
+    UFFD_FEATURE_MISSING_SHMEM, UFFD_FEATURE_PAGEFAULT_FLAG_WP, UFFD_FEATURE_WP_HUGETLBFS_SHMEM,
+    UFFD_FEATURE_WP_UNPOPULATED, UFFDIO_REGISTER_MODE_MISSING, UFFDIO_REGISTER_MODE_WP, uffdio_api,
+    uffdio_range, uffdio_register, uffdio_writeprotect,
+};
+use linux_raw_sys::ioctl::{UFFDIO_API, UFFDIO_REGISTER, UFFDIO_WAKE, UFFDIO_WRITEPROTECT};
+use rustix::io::Errno;
+use rustix::ioctl::{Opcode, Updater, ioctl};
+use rustix::mm::{UserfaultfdFlags, userfaultfd};
+
+/// Faults of the kernel's own accesses count, as in system calls; forks are told, with the guards of the child.
+const FEATURES: u32 = UFFD_FEATURE_PAGEFAULT_FLAG_WP
+    | UFFD_FEATURE_MISSING_SHMEM
+    | UFFD_FEATURE_WP_HUGETLBFS_SHMEM
+    | UFFD_FEATURE_WP_UNPOPULATED
+    | UFFD_FEATURE_EVENT_FORK
+    | UFFD_FEATURE_EVENT_REMAP
+    | UFFD_FEATURE_EVENT_UNMAP;
+
+const WRITEPROTECT_WP: u64 = 1;
+/// Of a fault: it was a write, or a write to what is write-protected.
+const FAULT_WRITE: u64 = 1;
+const FAULT_PROTECTED: u64 = 1 << 1;
+
+/// What a userfaultfd says.
+#[derive(Debug)]
+pub(super) enum Event {
+    /// A thread waits at an address, to write or to read.
+    Fault { address: usize, writes: bool },
+    /// The process has forked: the userfaultfd of the child, with the same guards.
+    Fork(OwnedFd),
+    /// A mapping has moved.
+    Moved { from: usize, to: usize },
+    /// Addresses are not mapped any more.
+    Unmapped { start: usize, end: usize },
+}
+
+/// A userfaultfd of a process that was forked or has sent it.
+#[derive(Debug)]
+pub(super) struct Userfault(pub(super) OwnedFd);
+
+impl Userfault {
+    /// Whether this process may have userfaultfds do what a site needs.
+    ///
+    /// # Errors
+    /// Which call was refused, and how.
+    pub(super) fn try_here() -> Result<(), (&'static str, Errno)> {
+        let flags = UserfaultfdFlags::CLOEXEC | UserfaultfdFlags::NONBLOCK;
+        // SAFETY: nothing is registered on it.
+        let opened = unsafe { userfaultfd(flags) };
+        let opened = opened.map_err(|errno| ("userfaultfd", errno))?;
+        Self(opened).enable().map_err(|errno| ("UFFDIO_API with fork events", errno))
+    }
+
+    /// Begins with the features that a site needs.
+    pub(super) fn enable(&self) -> Result<(), Errno> {
+        let mut api = uffdio_api { api: UFFD_API.into(), features: FEATURES.into(), ioctls: 0 };
+        // SAFETY: UFFDIO_API takes a uffdio_api and changes no memory but it.
+        unsafe { self.call::<{ UFFDIO_API as Opcode }, _>(&mut api) }
+    }
+
+    /// Guards whole mappings of a memory object: holes trap, and so do writes until they are let through.
+    pub(super) fn register(&self, address: usize, bytes: usize) -> Result<(), Errno> {
+        let mode = UFFDIO_REGISTER_MODE_WP | UFFDIO_REGISTER_MODE_MISSING;
+        let range = range(address, bytes);
+        let mut argument = uffdio_register { range, mode: mode.into(), ioctls: 0 };
+        // SAFETY: UFFDIO_REGISTER takes a uffdio_register; it changes how the other process traps.
+        unsafe { self.call::<{ UFFDIO_REGISTER as Opcode }, _>(&mut argument) }
+    }
+
+    /// Takes write access, or gives it and lets those go on that wait. [`Errno::AGAIN`] while a fork's event is not read.
+    pub(super) fn protect(&self, address: usize, bytes: usize, protect: bool) -> Result<(), Errno> {
+        let mode = if protect { WRITEPROTECT_WP } else { 0 };
+        let mut argument = uffdio_writeprotect { range: range(address, bytes), mode };
+        loop {
+            // SAFETY: UFFDIO_WRITEPROTECT takes a uffdio_writeprotect; it changes how the other process traps.
+            match unsafe { self.call::<{ UFFDIO_WRITEPROTECT as Opcode }, _>(&mut argument) } {
+                Err(Errno::INTR) => {}
+                result => return result,
+            }
+        }
+    }
+
+    /// Lets those try again that wait at these addresses.
+    pub(super) fn wake(&self, address: usize, bytes: usize) -> Result<(), Errno> {
+        let mut argument = range(address, bytes);
+        // SAFETY: UFFDIO_WAKE takes a uffdio_range and changes no memory.
+        unsafe { self.call::<{ UFFDIO_WAKE as Opcode }, _>(&mut argument) }
+    }
+
+    /// The events that are there.
+    pub(super) fn events(&self) -> Vec<Event> {
+        let mut events = Vec::new();
+        let mut room = [[0_u64; 4]; 16];
+        loop {
+            let length = size_of_val(&room);
+            let place: *mut c_void = room.as_mut_ptr().cast();
+            // SAFETY: the kernel writes whole messages of 32 bytes, as many as fit.
+            let read = unsafe { libc::read(self.0.as_raw_fd(), place, length) };
+            let Ok(bytes @ 1..) = usize::try_from(read) else { return events };
+            events.extend(room.iter().take(bytes / 32).filter_map(event_of));
+            if bytes < length {
+                return events;
+            }
+        }
+    }
+
+    /// # Safety
+    /// `CODE` is a request of userfaultfd that takes a `T`.
+    unsafe fn call<const CODE: Opcode, T>(&self, argument: &mut T) -> Result<(), Errno> {
+        // SAFETY: the caller pairs the request with the type of its argument.
+        let request = unsafe { Updater::<CODE, T>::new(argument) };
+        // SAFETY: the descriptor is a userfaultfd, or refuses the request; the argument outlives the call.
+        unsafe { ioctl(self.0.as_fd(), request) }
+    }
+}
+
+fn event_of(message: &[u64; 4]) -> Option<Event> {
+    let [kind, first, second, third] = *message;
+    let address = |word: u64| usize::try_from(word).unwrap_or(usize::MAX);
+    match u32::from(kind.to_le_bytes()[0]) {
+        UFFD_EVENT_PAGEFAULT => {
+            let writes = first & (FAULT_WRITE | FAULT_PROTECTED) != 0;
+            Some(Event::Fault { address: address(second), writes })
+        }
+        UFFD_EVENT_FORK => {
+            let number = RawFd::from_le_bytes(core::array::from_fn(|at| first.to_le_bytes()[at]));
+            // SAFETY: the kernel has made it for this read.
+            Some(Event::Fork(unsafe { OwnedFd::from_raw_fd(number) }))
+        }
+        UFFD_EVENT_REMAP => {
+            let _ = third;
+            Some(Event::Moved { from: address(first), to: address(second) })
+        }
+        UFFD_EVENT_UNMAP => Some(Event::Unmapped { start: address(first), end: address(second) }),
+        _ => None,
+    }
+}
+
+const fn range(address: usize, bytes: usize) -> uffdio_range {
+    uffdio_range { start: address as u64, len: bytes as u64 }
+}
