@@ -20,11 +20,19 @@ struct Bounce(Vec<u8>);
 impl Bounce {
     /// Room for so many bytes, [`MOST_BYTES`] at most.
     fn new(bytes: usize) -> Self {
+        let _inside = Inside::new();
         Self(Vec::with_capacity(bytes.min(MOST_BYTES)))
     }
 
     fn place(&mut self) -> *mut u8 {
         self.0.as_mut_ptr()
+    }
+}
+
+impl Drop for Bounce {
+    fn drop(&mut self) {
+        let _inside = Inside::new();
+        self.0 = Vec::new();
     }
 }
 
@@ -41,7 +49,6 @@ enum Buffer {
 impl Buffer {
     /// `errno` and the last error say why one is refused.
     fn of(buffer: *const c_void, bytes: usize, kind: Kind) -> Self {
-        let _inside = Inside::new();
         let Ok(runtime) = runtime() else { return Self::Private };
         let is_shared = |address| runtime.is_shared(address) || runtime.is_freed(address);
         if bytes == 0 || !is_shared(buffer.addr()) {
@@ -50,7 +57,7 @@ impl Buffer {
         match runtime.check_range(buffer.addr(), bytes, kind) {
             Ok(()) => Self::Shared,
             Err(error) => {
-                failed(&error);
+                failed(error);
                 // SAFETY: it gives the place of this thread.
                 let errno = unsafe { libc::__errno_location() };
                 // SAFETY: that place is valid.

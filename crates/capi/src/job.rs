@@ -39,7 +39,7 @@ pub extern "C" fn mg_init(_argc: *mut c_int, _argv: *mut *mut *mut c_char) -> c_
         Err(error) => {
             // One write: in pieces, a kill in between would cut the line.
             let _ = std::io::stderr().write_all(format!("multigrain: {error}\n").as_bytes());
-            failed(&error)
+            failed(error)
         }
     }
 }
@@ -77,22 +77,21 @@ pub extern "C" fn mg_finalize() -> c_int {
 /// This node's rank.
 #[unsafe(no_mangle)]
 pub extern "C" fn mg_node() -> c_int {
-    runtime().map_or_else(|error| failed(&error), |runtime| runtime.rank().0.into())
+    runtime().map_or_else(failed, |runtime| runtime.rank().0.into())
 }
 
 /// Nodes in the job.
 #[unsafe(no_mangle)]
 pub extern "C" fn mg_nodes() -> c_int {
-    runtime().map_or_else(|error| failed(&error), |runtime| runtime.node_count().into())
+    runtime().map_or_else(failed, |runtime| runtime.node_count().into())
 }
 
 /// Threads each node is meant to run.
 #[unsafe(no_mangle)]
 pub extern "C" fn mg_threads() -> c_int {
-    runtime().map_or_else(
-        |error| failed(&error),
-        |runtime| c_int::try_from(runtime.threads_per_node()).unwrap_or(c_int::MAX),
-    )
+    runtime().map_or_else(failed, |runtime| {
+        c_int::try_from(runtime.threads_per_node()).unwrap_or(c_int::MAX)
+    })
 }
 
 /// Shows progress.

@@ -48,10 +48,13 @@ impl Failure {
     }
 }
 
-/// The code of an error, which this thread remembers.
-pub(crate) fn failed(error: &Error) -> c_int {
-    LAST.with(|last| last.set(error));
-    error.code()
+/// The code of an error, which this thread remembers. What the error has allocated is gone.
+pub(crate) fn failed(error: Error) -> c_int {
+    let _inside = Inside::new();
+    LAST.with(|last| last.set(&error));
+    let code = error.code();
+    drop(error);
+    code
 }
 
 /// A call of the C library failed, and gives -1 and errno as it does itself: this thread remembers `MG_ESYS` and why.
@@ -69,7 +72,7 @@ pub(crate) fn system_call_failed(name: &str) {
 
 /// The code of a call's result.
 pub(crate) fn code<T>(result: Result<T, Error>) -> c_int {
-    result.map_or_else(|error| failed(&error), |_| 0)
+    result.map_or_else(failed, |_| 0)
 }
 
 /// Calls the runtime and gives the code.
@@ -77,12 +80,11 @@ pub(crate) fn with_runtime(call: impl FnOnce(&'static Runtime) -> Result<(), Err
     code(calling(call))
 }
 
-/// A call of the runtime, of which handlers of signals know that this thread is in it.
+/// A call of the runtime.
 pub(crate) fn calling<T>(
     call: impl FnOnce(&'static Runtime) -> Result<T, Error>,
 ) -> Result<T, Error> {
-    let _inside = Inside::new();
-    runtime().and_then(call)
+    runtime().and_then(|runtime| call(*runtime))
 }
 
 /// The pointer of a call's result; NULL and [`mg_last_error`] if it failed.
@@ -90,7 +92,7 @@ pub(crate) fn pointer(result: Result<usize, Error>) -> *mut c_void {
     match result {
         Ok(address) => core::ptr::with_exposed_provenance_mut(address),
         Err(error) => {
-            failed(&error);
+            failed(error);
             core::ptr::null_mut()
         }
     }
@@ -99,7 +101,7 @@ pub(crate) fn pointer(result: Result<usize, Error>) -> *mut c_void {
 /// The number of a call's result; 0 and [`mg_last_error`] if it failed.
 pub(crate) fn number(result: Result<u32, Error>) -> u32 {
     result.unwrap_or_else(|error| {
-        failed(&error);
+        failed(error);
         0
     })
 }
@@ -107,7 +109,7 @@ pub(crate) fn number(result: Result<u32, Error>) -> u32 {
 /// The bytes of a call's result; 0 and [`mg_last_error`] if it failed.
 pub(crate) fn size(result: Result<usize, Error>) -> usize {
     result.unwrap_or_else(|error| {
-        failed(&error);
+        failed(error);
         0
     })
 }
@@ -177,22 +179,22 @@ mod tests {
     fn the_last_failure_of_a_thread_says_what_failed_and_other_codes_what_they_mean() {
         let general = said(-10);
         let held = "lock 7 is held by this thread already";
-        assert_eq!(failed(&Error::NotPermitted(held.into())), -10);
+        assert_eq!(failed(Error::NotPermitted(held.into())), -10);
         assert_eq!((said(-10).as_str(), mg_last_error()), (held, -10));
         assert_eq!(said(-1), sentence(-1).to_str().unwrap());
         std::thread::scope(|scope| {
             let other = scope.spawn(|| (said(-10), mg_last_error()));
             assert_eq!(other.join().unwrap(), (general, 0));
         });
-        failed(&Error::Limit(String::new()));
+        failed(Error::Limit(String::new()));
         assert_eq!(said(-7), sentence(-7).to_str().unwrap(), "nothing to say");
     }
 
     #[test]
     fn a_text_too_long_is_cut_between_characters() {
-        failed(&Error::Limit("ä".repeat(TEXT_BYTES)));
+        failed(Error::Limit("ä".repeat(TEXT_BYTES)));
         assert_eq!(said(-7), "ä".repeat((TEXT_BYTES - 1) / 2));
-        failed(&Error::Limit(format!("x{}", "ä".repeat(TEXT_BYTES))));
+        failed(Error::Limit(format!("x{}", "ä".repeat(TEXT_BYTES))));
         assert_eq!(said(-7).len(), TEXT_BYTES - 1 - (TEXT_BYTES - 2) % 2);
     }
 }

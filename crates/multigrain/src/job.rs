@@ -6,7 +6,7 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::thread;
 
-use multigrain_runtime::{Error, Runtime, Stats, runtime};
+use multigrain_runtime::{Entered, Error, Runtime, Stats, runtime};
 
 use crate::Result;
 
@@ -71,7 +71,7 @@ impl Job {
 
     /// The job this process has joined, for threads that [`Job::spawn`] starts.
     pub(crate) fn current() -> Result<ManuallyDrop<Self>> {
-        Ok(ManuallyDrop::new(Self { runtime: runtime()? }))
+        Ok(ManuallyDrop::new(Self { runtime: *runtime()? }))
     }
 
     /// Threads are started by the address of their function: it must be the same on every node.
@@ -83,9 +83,9 @@ impl Job {
         let name = format!("{CODE} {}", ranks.start);
         let here = (Self::join as fn() -> Result<Self> as *const ()).addr();
         if self.node() == usize::from(ranks.start) {
-            return self.runtime.publish(name.as_bytes(), here);
+            return self.runtime().publish(name.as_bytes(), here);
         }
-        if self.runtime.lookup(name.as_bytes())? == here {
+        if self.runtime().lookup(name.as_bytes())? == here {
             return Ok(());
         }
         Err(Error::System(
@@ -100,7 +100,7 @@ impl Job {
     /// # Errors
     /// This node is leaving already.
     pub fn leave(self) -> Result<()> {
-        ManuallyDrop::new(self).runtime.leave()
+        ManuallyDrop::new(self).runtime().leave()
     }
 
     /// This node's rank, from 0.
@@ -124,16 +124,17 @@ impl Job {
     /// This node's counters since it joined; `multigrain.h` says what each counts.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        self.runtime.stats()
+        self.runtime().stats()
     }
 
     /// Shows `done` of `total` steps in the launcher's progress line; cheap, may be called often.
     pub fn progress(&self, done: u64, total: u64) {
-        self.runtime.progress(done, total);
+        self.runtime().progress(done, total);
     }
 
-    pub(crate) fn runtime(&self) -> &'static Runtime {
-        self.runtime
+    /// For one call.
+    pub(crate) fn runtime(&self) -> Entered {
+        self.runtime.enter()
     }
 }
 
@@ -141,7 +142,7 @@ impl Drop for Job {
     fn drop(&mut self) {
         if !thread::panicking() {
             // Only a node that is leaving already is refused, and it is on its way.
-            let _ = self.runtime.leave();
+            let _ = self.runtime().leave();
         }
     }
 }

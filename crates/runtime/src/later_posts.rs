@@ -1,11 +1,10 @@
-//! Posts of semaphores that a signal's handler makes where it has interrupted a function of this library: a thread of the
-//! runtime's own makes them, for they may need a lock that the interrupted thread has, or the allocator that it is in.
+//! Posts of semaphores that signals' handlers leave to a thread of the runtime's own, for they may need a lock that the
+//! interrupted thread has, or the allocator that it is in: those of C programs where the thread was [`crate::Inside`] of this
+//! library, whose allocator is its own; in Rust, where it is the program's, all that say that they come from a handler.
 //!
-//! Role: whether a thread is [`Inside`] of a function, and a queue for many threads and their handlers, bounded, without locks
-//! and allocations (after D. Vyukov). A handler that interrupts one that puts something in puts its own behind it.
+//! Role: a queue for many threads and their handlers, bounded, without locks and allocations (after D. Vyukov). A handler that
+//! interrupts one that puts something in puts its own behind it.
 
-use core::cell::Cell;
-use core::marker::PhantomData;
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use rustix::thread::futex;
@@ -15,38 +14,6 @@ use crate::shim::{Mutex, lock};
 
 /// Posts that wait, at most.
 const MOST: usize = 1024;
-
-std::thread_local! {
-    /// How many functions of the library the thread is in, each called by a handler that has interrupted the one before, or
-    /// by a function that it has called. Constant and without destructor: usable in a handler.
-    static DEPTH: Cell<u32> = const { Cell::new(0) };
-}
-
-/// The calling thread is in a function of the library until this is dropped. (Where a jump over it keeps it, posts of the thread are
-/// made late from then on, and no post is lost.)
-#[derive(Debug)]
-pub struct Inside(PhantomData<*mut ()>);
-
-impl Inside {
-    /// From here on.
-    #[must_use]
-    #[allow(clippy::new_without_default, reason = "it changes its thread")]
-    pub fn new() -> Self {
-        DEPTH.set(DEPTH.get() + 1);
-        Self(PhantomData)
-    }
-
-    /// Whether the function was called inside of another one.
-    pub(crate) fn is_nested() -> bool {
-        DEPTH.get() > 1
-    }
-}
-
-impl Drop for Inside {
-    fn drop(&mut self) {
-        DEPTH.set(DEPTH.get() - 1);
-    }
-}
 
 /// An entry of the queue.
 #[derive(Debug)]
@@ -160,17 +127,6 @@ impl LaterPosts {
 mod tests {
     use super::*;
     use std::sync::Arc;
-
-    #[test]
-    fn who_is_called_inside_of_another_function_is_nested() {
-        assert!(!Inside::is_nested());
-        let _outer = Inside::new();
-        assert!(!Inside::is_nested());
-        let inner = Inside::new();
-        assert!(Inside::is_nested());
-        drop(inner);
-        assert!(!Inside::is_nested());
-    }
 
     #[test]
     fn posts_come_out_once_and_in_their_order_and_too_many_are_refused() {

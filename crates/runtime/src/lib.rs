@@ -26,7 +26,7 @@
 //! interposed_mmap  interposed_mprotect  child        : between the program and the C library
 //! interposed_close  signals  pthread  errno          : the same
 //! launcher  crash  error  shim  tsan  source_place   : what all of them use
-//! uncancellable                                      : the same
+//! inside  uncancellable                              : the same
 //! ```
 //!
 //! The path of a fault: [`trap`] -> [`driver`] -> `Node::step` in the faulting thread -> frames out -> [`receiver`]: the
@@ -62,6 +62,7 @@ pub mod hostile_peer;
 #[cfg(test)]
 #[cfg(feature = "shuttle")]
 mod hostile_tests;
+mod inside;
 mod interposed_close;
 #[cfg(all(target_env = "gnu", not(miri), not(feature = "tsan")))]
 mod interposed_mmap;
@@ -115,8 +116,8 @@ pub use config::{Config, Launch};
 pub use deadlines::Deadline;
 pub use error::{Error, Unavailable, code as error_code};
 pub use heap::Policy;
-pub use job::{Runtime, SiteHandler, runtime};
-pub use later_posts::Inside;
+pub use inside::Inside;
+pub use job::{Entered, Runtime, SiteHandler, runtime};
 pub use multigrain_memory::address_reserve;
 pub use named_segments::{Rights, SegmentOptions, SegmentSharing, SegmentStat, SegmentUses};
 pub use program::ThreadFunction;

@@ -11,7 +11,8 @@ use multigrain_types::{NodeId, ThreadId};
 use crate::deadlines::{Deadline, Deadlines};
 use crate::driver::{Driver, WaitReason};
 use crate::error::{Error, Unavailable};
-use crate::later_posts::{Inside, LaterPosts};
+use crate::inside::Inside;
+use crate::later_posts::LaterPosts;
 use crate::receiver::critical_section;
 use crate::receiver::slots::Slot;
 use crate::shim::{Mutex, lock};
@@ -330,17 +331,28 @@ impl Synchronization {
         Ok(())
     }
 
-    /// [`Synchronization::semaphore_post`] for a program, or for a handler of it that has interrupted a function of this
-    /// library: then another thread does it, soon.
+    /// [`Synchronization::semaphore_post`] for a program, or for a handler of it that has interrupted its thread inside of the
+    /// runtime: then another thread does it, soon.
     ///
     /// # Errors
     /// As there; [`Error::Limit`] for too many posts of handlers that wait.
     pub(crate) fn post(&self, driver: &Driver, id: u64, count: u32) -> Result<(), Error> {
         if Inside::is_nested() {
-            of_program("semaphore", id)?;
-            return self.later_posts.put(id, count);
+            return self.post_later(id, count);
         }
         self.semaphore_post(driver, id, count)
+    }
+
+    /// A post that another thread makes, soon. Callable in a handler.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if the id is the runtime's own; [`Error::Limit`] for too many of them that wait.
+    pub(crate) fn post_later(&self, id: u64, count: u32) -> Result<(), Error> {
+        if id == LEAVING_BARRIER {
+            // Nothing is allocated for this text.
+            return Err(Error::Invalid(String::new()));
+        }
+        self.later_posts.put(id, count)
     }
 
     /// A post that a handler has left.

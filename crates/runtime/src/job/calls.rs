@@ -9,6 +9,7 @@ use crate::deadlines::Deadline;
 use crate::directory::names::Names;
 use crate::error::Error;
 use crate::heap::{Heap, Policy};
+use crate::inside::Outside;
 use crate::prefetch::Prefetcher;
 use crate::program::ThreadFunction;
 use crate::sync::{Patience, SyncId};
@@ -270,13 +271,22 @@ impl Runtime {
         self.sync.semaphore_wait(self.member()?, id.into().value(), patience)
     }
 
-    /// Adds units to semaphore `id`. Waits only where much waits already for its manager to take. In a signal's handler, too:
-    /// where that has interrupted a function that has said so ([`crate::Inside`]), another thread does it.
+    /// Adds units to semaphore `id`. Waits only where much waits already for its manager to take. In a signal's handler that has
+    /// interrupted its thread inside of the runtime ([`crate::Inside`]) another thread does it, soon.
     ///
     /// # Errors
     /// [`Error::Limit`] when the node has too many threads or ids in use.
     pub fn semaphore_post(&self, id: impl Into<SyncId>, count: u32) -> Result<(), Error> {
         self.sync.post(self.member()?, id.into().value(), count)
+    }
+
+    /// The same, always by another thread: nothing is allocated here.
+    ///
+    /// # Errors
+    /// [`Error::Limit`] for too many such posts that wait.
+    pub fn semaphore_post_later(&self, id: impl Into<SyncId>, count: u32) -> Result<(), Error> {
+        self.member()?;
+        self.sync.post_later(id.into().value(), count)
     }
 
     /// Gives `lock` back, waits for a signal on condition `id`, takes `lock` again.
@@ -319,7 +329,10 @@ impl Runtime {
     /// # Errors
     /// [`Error::NotPermitted`] inside of `run`; [`Error::Limit`] for one id too many.
     pub fn once(&'static self, id: impl Into<SyncId>, run: impl FnOnce()) -> Result<(), Error> {
-        self.sync.once(self.member()?, id.into().value(), run)
+        self.sync.once(self.member()?, id.into().value(), || {
+            let _outside = Outside::new();
+            run();
+        })
     }
 
     /// An id that nobody in the job has: from 2^31 on, which programs leave to this.

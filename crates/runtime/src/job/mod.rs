@@ -12,6 +12,7 @@ mod named_segments;
 mod services;
 mod sites;
 
+use core::ops::Deref;
 use core::sync::atomic::Ordering;
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, OnceLock};
@@ -31,6 +32,7 @@ use crate::driver::Driver;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::heap::Heap;
+use crate::inside::{Inside, Outside};
 use crate::launcher::Launcher;
 use crate::named_segments::NamedSegments;
 use crate::platform::Platform;
@@ -68,9 +70,24 @@ static RUNTIME: OnceLock<Runtime> = OnceLock::new();
 /// # Errors
 /// [`Error::NotInitialized`] before [`Runtime::join`] and after [`Runtime::leave`], [`Error::Child`] in a
 /// child.
-pub fn runtime() -> Result<&'static Runtime, Error> {
+pub fn runtime() -> Result<Entered, Error> {
     let runtime = RUNTIME.get().ok_or(Error::NotInitialized)?;
-    runtime.member().map(|_| runtime)
+    runtime.member().map(|_| runtime.enter())
+}
+
+/// The runtime, and that the calling thread is inside of it until this is dropped.
+#[derive(Debug)]
+pub struct Entered {
+    runtime: &'static Runtime,
+    _inside: Inside,
+}
+
+impl Deref for Entered {
+    type Target = &'static Runtime;
+
+    fn deref(&self) -> &Self::Target {
+        &self.runtime
+    }
 }
 
 /// A thread of this process, or one that was to run, ends.
@@ -87,6 +104,7 @@ impl Runtime {
     /// [`Error::AlreadyInitialized`]; a wrong environment; no guard; missing peers; in a child,
     /// [`Error::Child`].
     pub fn join() -> Result<&'static Runtime, Error> {
+        let _inside = Inside::new();
         child::refuse()?;
         if RUNTIME.get().is_some() {
             return Err(Error::AlreadyInitialized);
@@ -177,6 +195,11 @@ impl Runtime {
     #[cfg(all(test, not(miri), not(feature = "shuttle")))]
     pub(crate) fn threads(&self) -> &Threads {
         &self.services.threads
+    }
+
+    /// For a call of the program.
+    pub fn enter(&'static self) -> Entered {
+        Entered { runtime: self, _inside: Inside::new() }
     }
 
     /// What the calls of a program need; a process outside of a job does not have it.
@@ -341,6 +364,13 @@ impl Runtime {
         combine: Option<Combine<'_>>,
     ) -> Result<bool, Error> {
         let driver = self.member()?;
+        let mut combine = combine.map(|combine| {
+            move |into: &mut [u8], with: &[u8]| {
+                let _outside = Outside::new();
+                combine(into, with);
+            }
+        });
+        let combine = combine.as_mut().map(|combine| -> Combine<'_> { combine });
         self.sync.collect(driver, party, (what, element), values, combine, |passed| {
             self.prefetcher.pass_barrier(driver, passed.thread, passed.slot, passed.fetches);
         })
