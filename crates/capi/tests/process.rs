@@ -44,6 +44,21 @@ fn a_handler_posts_a_semaphore_wherever_it_has_interrupted_its_thread() {
     }
 }
 
+/// Its thread told its end meanwhile, and had the locks of that.
+#[test]
+fn a_handler_posts_a_semaphore_while_its_thread_begins_or_ends() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "handler_at_ends");
+    for &guard in guards() {
+        for consistency in ["sequential", "eager-release", "lazy-release", "auto"] {
+            for nodes in [1, 2] {
+                let setting = Setting { guard, consistency, ..Setting::nodes(nodes) };
+                run_well(&launcher(), &setting, &program, &[]);
+            }
+        }
+    }
+}
+
 /// What is said of 16 counters that four nodes count without their lock: one line, and how many more there are.
 #[test]
 fn a_missing_lock_is_one_line_and_a_count_and_the_exit_code_also_at_a_time_out() {

@@ -16,6 +16,7 @@ use multigrain_memory::Memory;
 
 use crate::child;
 use crate::errno::fail;
+use crate::inside::Inside;
 use crate::launcher::Launcher;
 use crate::uncancellable::Uncancellable;
 
@@ -47,6 +48,7 @@ pub(crate) fn refuses(
     let Some(Protected { memory, launcher }) = kept() else { return false };
     let refused = !range.is_empty() && memory.keeps(range);
     if refused && !told.swap(true, Ordering::Relaxed) {
+        let _inside = Inside::new();
         launcher.warn(&line(range.start));
     }
     refused
@@ -96,6 +98,7 @@ fn is_ours(address: *mut c_void, bytes: usize) -> bool {
 #[unsafe(no_mangle)]
 extern "C" fn mlockall(flags: c_int) -> c_int {
     let _uncancellable = Uncancellable::new();
+    let _inside = Inside::new();
     let Some(Protected { memory, .. }) = kept() else { return lock_all(flags) };
     let on_fault = flags & libc::MCL_ONFAULT;
     if flags & libc::MCL_CURRENT != 0 {

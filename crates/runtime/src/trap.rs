@@ -20,6 +20,7 @@ use crate::driver::Driver;
 use crate::driver::fetch::For;
 use crate::driver::held_instructions;
 use crate::error::Error;
+use crate::inside::Inside;
 use crate::prefetch::Prefetcher;
 use crate::receiver::critical_section;
 use crate::signals;
@@ -87,6 +88,8 @@ extern "C" fn on_trap(signal: c_int, info: *mut libc::siginfo_t, context: *mut c
 impl Entry {
     /// Whether the signal is the runtime's.
     fn takes(&self, signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) -> bool {
+        // A handler of SIGTERM and its like may be installed while an access waits that does not block them.
+        let _inside = Inside::new();
         if signal == libc::SIGTRAP {
             return self.driver.on_step(info, context);
         }

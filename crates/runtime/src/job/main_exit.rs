@@ -14,6 +14,7 @@ use std::sync::{Mutex, PoisonError};
 use super::{RUNTIME, Runtime};
 use crate::child;
 use crate::error::Error;
+use crate::inside::Inside;
 use crate::pthread;
 use crate::receiver::slots::{self, Reserved};
 use crate::signals::SignalMask;
@@ -53,6 +54,7 @@ unsafe extern "C" fn main_thread_ends(_: *mut c_void) {
     }
     let Some(runtime) = RUNTIME.get() else { return };
     let _uncancellable = Uncancellable::new();
+    let _inside = Inside::new();
     *LEFT.lock().unwrap_or_else(PoisonError::into_inner) = slots::disown();
     runtime.driver.has_helper();
     let masked = SignalMask::block_all();

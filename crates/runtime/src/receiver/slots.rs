@@ -24,6 +24,7 @@ use super::awaited::Awaited;
 use super::lock_window::Reacquisition;
 use super::parking::{WAITING, Word};
 use crate::child;
+use crate::inside::Inside;
 use crate::shim::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, thread_local};
 use crate::signals::{SignalMask, stack};
 use crate::uncancellable::Uncancellable;
@@ -135,14 +136,20 @@ unsafe extern "C" fn at_thread_end(value: *mut c_void) {
     let Ok(index) = u32::try_from(value.addr().wrapping_sub(1)) else { return };
     // As others of the program's may, a destructor can be the place where a thread is cancelled.
     let _uncancellable = Uncancellable::new();
+    let inside = Inside::new();
     if BEFORE_END.get().is_some_and(|before_end| before_end() == Round::Another) {
         at_exit_free(value);
-    } else if held() == Some(ThreadId(index)) {
-        give_back(index);
+    } else {
+        if held() == Some(ThreadId(index)) {
+            give_back(index);
+        }
+        // For good: nobody would give back what a post allocates in a handler behind this.
+        core::mem::forget(Inside::new());
     }
     if let Some(done) = ALLOCATOR_DONE.get().filter(|_| !is_main_thread()) {
         done();
     }
+    drop(inside);
 }
 
 fn is_main_thread() -> bool {

@@ -15,6 +15,7 @@ use super::actions::{Action, place};
 use super::handlers::{change_ending, handles_for_program, system_action};
 use super::{LIBRARY_S, NEVER_BLOCKED, Set, only, set_of, sigset_of};
 use crate::errno::fail;
+use crate::inside::Inside;
 
 /// # Errors
 /// errno.
@@ -271,6 +272,7 @@ static EXPIRIES: Mutex<BTreeSet<&'static Expiry>> = Mutex::new(BTreeSet::new());
 
 /// Stays, and is the same for the same function and value.
 fn kept(expiry: Expiry) -> &'static Expiry {
+    let _inside = Inside::new();
     let mut all = EXPIRIES.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(known) = all.get(&expiry) {
         return known;

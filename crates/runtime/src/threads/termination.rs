@@ -89,24 +89,25 @@ impl Life {
 
 /// The thread's first function. While the program's runs, nothing here has anything to drop.
 unsafe extern "C-unwind" fn run(beginning: *mut c_void) -> *mut c_void {
-    // SAFETY: `Life::begin` has made it, for this thread alone.
-    let (function, argument) = enter(*unsafe { Box::from_raw(beginning.cast::<Beginning>()) });
+    let (function, argument) = enter(beginning.cast::<Beginning>());
     let result = function(argument);
     returns(result);
     core::ptr::null_mut()
 }
 
 #[inline(never)]
-fn enter(beginning: Beginning) -> (Unwinding, u64) {
-    let Beginning { life, slot, mask, function, argument } = beginning;
+fn enter(beginning: *mut Beginning) -> (Unwinding, u64) {
+    // SAFETY: `Life::begin` has made it, for this thread alone.
+    let Beginning { life, slot, mask, function, argument } = *unsafe { Box::from_raw(beginning) };
     slot.adopt();
     LIFE.set(Some(life));
     pthread::name_own(&format!("mg-{}", life.number));
-    // The starter blocks all signals; a thread of the program must not.
-    SignalMask::inherit(mask);
     life.threads.has_begun(life.driver, life.number);
     // SAFETY: the two differ in what Rust assumes of unwinding alone.
-    (unsafe { core::mem::transmute::<ThreadFunction, Unwinding>(function) }, argument)
+    let function = unsafe { core::mem::transmute::<ThreadFunction, Unwinding>(function) };
+    // The starter blocks all signals; a thread of the program must not. Last: a handler finds nothing of this begun.
+    SignalMask::inherit(mask);
+    (function, argument)
 }
 
 /// The thread's function has returned. As with one that ends otherwise, nothing cancels it in a destructor any more: the
