@@ -59,7 +59,8 @@
 //! Futexes do not cross nodes: what sleeps in the kernel until another node has written shared memory (the
 //! crate `atomic-wait`, a lock built on futexes) sleeps for ever. Poll, or wait by [`Mutex`], [`Condvar`],
 //! [`Semaphore`] or a barrier. A child made by `fork` is outside of the job: calls fail there, and shared
-//! memory ends it with one line.
+//! memory ends it with one line. A handler of a signal calls nothing of this crate but [`Semaphore::post_from_handler`], and
+//! touches no shared memory where it may have interrupted a call.
 //!
 //! # Release consistency
 //! A [`Policy`], or `multigrain run --consistency` for the whole job, asks for memory of

@@ -226,12 +226,22 @@ impl<'job> Semaphore<'job> {
         Ok(job.semaphore(fresh_id(job)?))
     }
 
-    /// Adds units.
+    /// Adds units. Not in a signal's handler, which can have interrupted the program's allocator, and this needs that:
+    /// [`Semaphore::post_from_handler`] is for handlers.
     ///
     /// # Errors
     /// More threads or ids in use than a node may have.
     pub fn post(self, units: u32) -> Result<()> {
         runtime()?.semaphore_post(self.id, units)
+    }
+
+    /// The same in a signal's handler, whatever that has interrupted: a thread of the library adds the units, soon. It is the one
+    /// call of this crate for handlers.
+    ///
+    /// # Errors
+    /// 1,024 such posts wait.
+    pub fn post_from_handler(self, units: u32) -> Result<()> {
+        runtime()?.semaphore_post_later(self.id, units)
     }
 
     /// Waits for a unit and takes it.

@@ -4,6 +4,8 @@
 
 #[path = "nodes/collectives.rs"]
 mod collectives;
+#[path = "nodes/handlers.rs"]
+mod handlers;
 #[path = "nodes/races.rs"]
 mod races;
 #[path = "nodes/release.rs"]
@@ -355,7 +357,10 @@ fn all_scenarios() -> impl Iterator<Item = &'static (&'static str, Scenario)> {
 
 /// As a node: runs the scenario the environment names.
 fn as_node(name: &str) -> ExitCode {
-    let mut scenarios = all_scenarios().chain(release::SCENARIOS).chain(races::SCENARIOS);
+    let mut scenarios = all_scenarios()
+        .chain(release::SCENARIOS)
+        .chain(races::SCENARIOS)
+        .chain(handlers::SCENARIOS);
     let Some((_, scenario)) = scenarios.find(|(known, _)| *known == name) else {
         return failing_node(name);
     };
@@ -453,7 +458,7 @@ fn main() -> ExitCode {
     {
         return as_node(name);
     }
-    let tests: [(&str, fn()); 11] = [
+    let tests: [(&str, fn()); 12] = [
         (
             "every_scenario_passes_under_every_guard_and_transport",
             every_scenario_passes_under_every_guard_and_transport,
@@ -462,6 +467,10 @@ fn main() -> ExitCode {
         (
             "the_examples_give_the_same_on_any_number_of_nodes",
             the_examples_give_the_same_on_any_number_of_nodes,
+        ),
+        (
+            "a_handler_posts_a_semaphore_wherever_it_has_interrupted_its_thread",
+            handlers::a_handler_posts_a_semaphore_wherever_it_has_interrupted_its_thread,
         ),
         (
             "falsely_shared_pages_cost_a_diff_a_writer_and_a_fetch_a_reader",
