@@ -59,6 +59,16 @@ fn a_handler_posts_a_semaphore_while_its_thread_begins_or_ends() {
     }
 }
 
+/// Its thread sent what the access needed, and had the lock of that.
+#[test]
+fn a_handler_posts_a_semaphore_while_an_access_of_its_thread_waits() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "handler_in_trap");
+    for &guard in guards() {
+        run_well(&launcher(), &Setting { guard, ..Setting::nodes(2) }, &program, &[]);
+    }
+}
+
 /// What is said of 16 counters that four nodes count without their lock: one line, and how many more there are.
 #[test]
 fn a_missing_lock_is_one_line_and_a_count_and_the_exit_code_also_at_a_time_out() {

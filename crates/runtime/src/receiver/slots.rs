@@ -136,20 +136,15 @@ unsafe extern "C" fn at_thread_end(value: *mut c_void) {
     let Ok(index) = u32::try_from(value.addr().wrapping_sub(1)) else { return };
     // As others of the program's may, a destructor can be the place where a thread is cancelled.
     let _uncancellable = Uncancellable::new();
-    let inside = Inside::new();
+    let _inside = Inside::new();
     if BEFORE_END.get().is_some_and(|before_end| before_end() == Round::Another) {
         at_exit_free(value);
-    } else {
-        if held() == Some(ThreadId(index)) {
-            give_back(index);
-        }
-        // For good: nobody would give back what a post allocates in a handler behind this.
-        core::mem::forget(Inside::new());
+    } else if held() == Some(ThreadId(index)) {
+        give_back(index);
     }
     if let Some(done) = ALLOCATOR_DONE.get().filter(|_| !is_main_thread()) {
         done();
     }
-    drop(inside);
 }
 
 fn is_main_thread() -> bool {

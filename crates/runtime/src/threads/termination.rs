@@ -15,6 +15,7 @@ use core::ffi::c_void;
 
 use super::Threads;
 use crate::driver::Driver;
+use crate::inside::Inside;
 use crate::program::ThreadFunction;
 use crate::pthread;
 use crate::receiver::slots::{Reserved, Round};
@@ -137,6 +138,8 @@ pub(crate) fn destructors_run() -> Round {
         }
         None => threads.ends_with(EndedThread { number, thread: pthread::own() }),
     }
+    // For good: nobody would give back what a post allocated in a handler from now on.
+    core::mem::forget(Inside::new());
     Round::Last
 }
 
