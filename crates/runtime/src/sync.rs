@@ -11,7 +11,6 @@ use multigrain_types::{NodeId, ThreadId};
 use crate::deadlines::{Deadline, Deadlines};
 use crate::driver::{Driver, WaitReason};
 use crate::error::{Error, Unavailable};
-use crate::inside::Inside;
 use crate::later_posts::LaterPosts;
 use crate::receiver::critical_section;
 use crate::receiver::slots::Slot;
@@ -331,19 +330,7 @@ impl Synchronization {
         Ok(())
     }
 
-    /// [`Synchronization::semaphore_post`] for a program, or for a handler of it that has interrupted its thread inside of the
-    /// runtime: then another thread does it, soon.
-    ///
-    /// # Errors
-    /// As there; [`Error::Limit`] for too many posts of handlers that wait.
-    pub(crate) fn post(&self, driver: &Driver, id: u64, count: u32) -> Result<(), Error> {
-        if Inside::is_nested() {
-            return self.post_later(id, count);
-        }
-        self.semaphore_post(driver, id, count)
-    }
-
-    /// A post that another thread makes, soon. Callable in a handler.
+    /// [`Synchronization::semaphore_post`] by another thread, soon. Callable in a handler.
     ///
     /// # Errors
     /// [`Error::Invalid`] if the id is the runtime's own; [`Error::Limit`] for too many of them that wait.

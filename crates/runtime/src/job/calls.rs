@@ -9,7 +9,7 @@ use crate::deadlines::Deadline;
 use crate::directory::names::Names;
 use crate::error::Error;
 use crate::heap::{Heap, Policy};
-use crate::inside::Outside;
+use crate::inside::{Inside, Outside};
 use crate::prefetch::Prefetcher;
 use crate::program::ThreadFunction;
 use crate::sync::{Patience, SyncId};
@@ -275,9 +275,12 @@ impl Runtime {
     /// interrupted its thread inside of the runtime ([`crate::Inside`]) another thread does it, soon.
     ///
     /// # Errors
-    /// [`Error::Limit`] when the node has too many threads or ids in use.
+    /// [`Error::Limit`] when the node has too many threads or ids in use; as [`Runtime::semaphore_post_later`] there.
     pub fn semaphore_post(&self, id: impl Into<SyncId>, count: u32) -> Result<(), Error> {
-        self.sync.post(self.member()?, id.into().value(), count)
+        if Inside::is_nested() {
+            return self.semaphore_post_later(id, count);
+        }
+        self.sync.semaphore_post(self.member()?, id.into().value(), count)
     }
 
     /// The same, always by another thread: nothing is allocated here.
