@@ -3,6 +3,8 @@
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
+use multigrain_types::PAGE_BYTES;
+
 use super::userfault::Userfault;
 
 /// Which image of this site.
@@ -14,6 +16,29 @@ pub(super) struct ImageKey(pub(super) u64);
 pub(super) struct Fault {
     pub(super) address: usize,
     pub(super) writes: bool,
+}
+
+/// Faults that go through pages one behind the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(super) struct Scan {
+    /// Where the next fault is then.
+    next: usize,
+    /// Pages that the last one got.
+    pages: usize,
+}
+
+impl Scan {
+    /// Most pages of a fault.
+    const MOST: usize = 32;
+
+    /// How many pages a fault is to get, from its own on: twice as many as the last one if it is the one behind, up to `left`.
+    pub(super) fn fault(&mut self, address: usize, left: usize) -> usize {
+        let pages = if address == self.next { (2 * self.pages).min(Self::MOST) } else { 1 };
+        self.pages = pages;
+        let pages = pages.min(left).max(1);
+        self.next = address + pages * PAGE_BYTES;
+        pages
+    }
 }
 
 /// An image that has segments, or had.
@@ -30,6 +55,8 @@ pub(super) struct Image {
     pub(super) next_fork: i64,
     /// Faults that were read and are not served.
     pub(super) pending: Vec<Fault>,
+    /// Its scans: to read, and to write.
+    pub(super) scans: [Scan; 2],
     /// An address that is none of a segment: what is asked of it says whether the image lives.
     pub(super) probe: usize,
 }
@@ -51,6 +78,7 @@ impl Image {
             fork,
             next_fork: 0,
             pending: Vec::new(),
+            scans: [Scan::default(); 2],
             probe: PROBE,
         }
     }
@@ -59,5 +87,21 @@ impl Image {
     pub(super) fn ring(&self) {
         // A bell that cannot take another ring rings already.
         let _ = rustix::io::write(&*self.bell, &1_u64.to_ne_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scan_doubles_what_a_fault_gets_and_one_fault_elsewhere_ends_it() {
+        let mut scan = Scan::default();
+        let at = |page: usize| 0x10_0000 + page * PAGE_BYTES;
+        let got: Vec<_> = [0, 1, 3, 7, 15].map(|page| scan.fault(at(page), 1_000)).into();
+        assert_eq!(got, [1, 2, 4, 8, 16]);
+        assert_eq!([scan.fault(at(31), 1_000), scan.fault(at(63), 1_000)], [32, 32]);
+        assert_eq!(scan.fault(at(95), 5), 5, "the segment ends");
+        assert_eq!([scan.fault(at(50), 9), scan.fault(at(50), 9)], [1, 1]);
     }
 }

@@ -67,7 +67,7 @@ pub fn run(command: &[OsString], library: &Path) -> Result<i32, String> {
     let site = SITE.get_or_init(|| Site { authority, exports, processes, areas, passing });
     Runtime::handle_site_messages(Box::new(|from, body| {
         // Links are there before `join` has returned, but no site speaks before all have.
-        runtime().is_ok_and(|runtime| site.authority.receive(runtime, from, body))
+        runtime().is_ok_and(|runtime| site.authority.receive(&runtime, from, body))
     }));
     let runtime = Runtime::join().map_err(|error| error.to_string())?;
     runtime.export_with(Box::new(site.exports.clone()));

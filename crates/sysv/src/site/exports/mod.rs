@@ -306,10 +306,14 @@ impl State {
         None
     }
 
-    /// Where in this node's memory a fault's page lies.
-    pub(super) fn place(&self, key: ImageKey, address: usize) -> Option<usize> {
-        let (area, page) = self.find(key, address)?;
-        self.segments.get(&area).map(|segment| segment.address + page * PAGE_BYTES)
+    /// Where in this node's memory a fault's page lies, and how many pages the image is to get from there on.
+    pub(super) fn place(&mut self, key: ImageKey, fault: Fault) -> Option<(usize, usize)> {
+        let (area, page) = self.find(key, fault.address)?;
+        let segment = self.segments.get(&area)?;
+        let image = self.images.get_mut(&key)?;
+        let pages =
+            image.scans[usize::from(fault.writes)].fault(fault.address, segment.pages - page);
+        Some((segment.address + page * PAGE_BYTES, pages))
     }
 
     fn find(&self, key: ImageKey, address: usize) -> Option<(u32, usize)> {

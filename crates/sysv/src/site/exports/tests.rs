@@ -105,7 +105,7 @@ impl Site {
             for key in &images {
                 let faults = self.exports.lock().faults(*key);
                 for fault in faults {
-                    let place = self.exports.lock().place(*key, fault.address).unwrap();
+                    let (place, _) = self.exports.lock().place(*key, fault).unwrap();
                     let page = (place - PLACE) / PAGE_BYTES;
                     let mut access = self.access[page].lock().unwrap();
                     *access = if fault.writes {
