@@ -1,0 +1,2 @@
+#include "conformance.h"
+void memory_sections(void){}

@@ -1,0 +1,2 @@
+#include "conformance.h"
+void msg_sections(void){}

@@ -1,0 +1,2 @@
+#include "conformance.h"
+void permission_sections(void){}
