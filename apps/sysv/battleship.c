@@ -13,8 +13,6 @@
  */
 #include "common.h"
 
-#include <sched.h>
-
 enum { WATER = 0, SHOT = 1, MISS = 2, HIT = 3, SHIPS = 10 };
 enum { BY_SEMAPHORE, BY_YIELD, BY_SPIN };
 enum { TURN = SEM_OWN, ACKNOWLEDGED = SEM_OWN + 2 }; /* one a player each */

@@ -12,6 +12,7 @@ enum { EMPTY = SEM_OWN, FULL, BUFFER, PRODUCING, PLACES = 7, NO_MORE = -1 };
 
 struct buffer {
     long in, out; /* how many went in and out */
+    long holder;  /* who changes the buffer */
     long item[PLACES];
     unsigned char seen[]; /* by item: how often it was consumed */
 };
@@ -22,9 +23,11 @@ static void put(struct buffer *buffer, long item)
 {
     sem_one(job.sem, EMPTY, -1, 0);
     lock(BUFFER);
+    enter_alone(&buffer->holder);
     if (buffer->in - buffer->out >= PLACES)
         fail("%ld items in a buffer of %d", buffer->in - buffer->out, PLACES);
     buffer->item[buffer->in++ % PLACES] = item;
+    leave_alone(&buffer->holder);
     unlock(BUFFER);
     sem_one(job.sem, FULL, 1, 0);
 }
@@ -35,9 +38,11 @@ static long take(struct buffer *buffer)
 
     sem_one(job.sem, FULL, -1, 0);
     lock(BUFFER);
+    enter_alone(&buffer->holder);
     if (buffer->in <= buffer->out)
         fail("the buffer is empty after a semaphore said it is not");
     item = buffer->item[buffer->out++ % PLACES];
+    leave_alone(&buffer->holder);
     unlock(BUFFER);
     sem_one(job.sem, EMPTY, 1, 0);
     return item;

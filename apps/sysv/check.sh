@@ -7,7 +7,7 @@
 # Natively it takes an IPC namespace of its own where it may (root), and looks that nothing is left.
 set -u
 cd "$(dirname "$0")" || exit 2
-OUT=${OUT:-build}
+OUT=$(cd "${OUT:-build}" && pwd) || exit 2
 limit=${SECONDS_EACH:-120}
 
 if [ $# -eq 0 ] && [ -z "${IN_NAMESPACE:-}" ] && unshare --ipc true 2>/dev/null; then
@@ -27,7 +27,7 @@ done
 
 logs=$(mktemp -d) || exit 2
 trap 'rm -rf "$logs"' EXIT
-key=$((0x41000000 + $$ % 65536 * 256)) # two checks at a time do not meet
+key=$((0x41000000 + $$ % 4096 * 65536)) # two checks at a time do not meet, nor two programs of one
 objects() {
     ipcs | awk '$2 ~ /^[0-9]+$/ { print $1, $2 }'
 }
@@ -58,7 +58,8 @@ run() { # program, its flags; the runner's words are in "$@" of the script
     program=$1
     shift
     [ -z "${ONLY:-}" ] || [ "$ONLY" = "$program" ] || return 0
-    eval "start_all $runner_words \"\$OUT/\$program\" -p \"\$processes\" -k \"\$key\" -w \"\$limit\" \"\$@\"" \
+    key=$((key + 256))
+    eval "start_all $runner_words \"\$OUT/\$program\" -p \"\$processes\" -k \"\$key\" -w \"\$((limit - limit / 8))\" \"\$@\"" \
         >"$logs/out" 2>&1
     status=$?
     if [ $status -eq 0 ] && [ "$(grep -c "^$program: .*ok$" "$logs/out")" -eq 1 ]; then

@@ -17,6 +17,7 @@
 #endif
 #include <errno.h>
 #include <getopt.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -88,14 +89,15 @@ static inline void remove_all(void)
 /* Says what is wrong and takes the others down: their next call meets EIDRM. */
 __attribute__((format(printf, 1, 2), noreturn)) static inline void fail(const char *format, ...)
 {
+    char text[600], line[700];
     va_list list;
 
     fflush(stdout);
-    fprintf(stderr, "%s: rank %d: ", job.name, job.rank);
     va_start(list, format);
-    vfprintf(stderr, format, list);
+    vsnprintf(text, sizeof text, format, list);
     va_end(list);
-    fputc('\n', stderr);
+    snprintf(line, sizeof line, "%s: rank %d: %s\n", job.name, job.rank, text);
+    fputs(line, stderr); /* one write: lines of several processes do not mix */
     remove_all();
     _exit(1);
 }
@@ -105,14 +107,23 @@ __attribute__((noreturn)) static inline void fail_errno(const char *what)
     fail("%s: %s", what, strerror(errno));
 }
 
-static inline void watchdog(int signal)
+/* Time is up, or somebody ends us: nothing may be left. Plain system calls, allowed here in practice. */
+static inline void give_up(int signal)
 {
-    static const char text[] = ": timed out\n";
+    const char *text = signal == SIGALRM ? ": timed out\n" : ": ended by a signal\n";
 
-    (void)signal;
-    if (write(2, job.name, strlen(job.name)) > 0 && write(2, text, sizeof text - 1) > 0)
-        remove_all(); /* plain system calls, allowed here in practice */
+    remove_all();
+    if (write(2, job.name, strlen(job.name)) < 0 || write(2, text, strlen(text)) < 0)
+        _exit(2);
     _exit(1);
+}
+
+static inline void catch_ends(void (*handler)(int))
+{
+    signal(SIGALRM, handler);
+    signal(SIGTERM, handler);
+    signal(SIGINT, handler);
+    signal(SIGHUP, handler);
 }
 
 static inline double now_s(void)
@@ -223,6 +234,22 @@ static inline long number(const char *text, long least)
     return n;
 }
 
+/* For what is done under a lock: that nobody else does it at the same time, though there is an occasion. */
+static inline void enter_alone(volatile long *holder)
+{
+    if (*holder != 0)
+        fail("rank %ld is inside, under a lock that was given to us", *holder - 1);
+    *holder = job.rank + 1;
+    sched_yield();
+}
+
+static inline void leave_alone(volatile long *holder)
+{
+    if (*holder != job.rank + 1)
+        fail("rank %ld came inside, under a lock that is ours", *holder - 1);
+    *holder = 0;
+}
+
 #define JOB_OPTIONS "p:c:k:w:"
 #define JOB_USAGE "[-p PROCESSES] [-c FORKED-IN-EACH] [-k KEY-OR-PATH] [-w SECONDS]"
 
@@ -246,7 +273,7 @@ static inline bool job_option(int option)
 
 static inline int get_semaphores(int own, const unsigned short *values)
 {
-    double give_up = now_s() + job.seconds;
+    double until = now_s() + job.seconds;
     struct semid_ds about;
     union semun arg;
 
@@ -272,7 +299,7 @@ static inline int get_semaphores(int own, const unsigned short *values)
                 break; /* removed meanwhile: the end of a job before ours */
             if (about.sem_otime != 0)
                 return set;
-            if (now_s() > give_up)
+            if (now_s() > until)
                 fail("semaphores of key %#x were never made ready", (unsigned)job.key);
             sleep_ms(1);
         }
@@ -326,7 +353,7 @@ static inline void meet(int least, size_t data, int own, const unsigned short *v
         fprintf(stderr, "%s: %d processes (-p times -c) are too few or too many\n", job.name, job.all);
         exit(2);
     }
-    signal(SIGALRM, watchdog);
+    catch_ends(give_up);
     alarm((unsigned)job.seconds);
     fork_children();
     job.sem = get_semaphores(own, values);

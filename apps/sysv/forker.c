@@ -72,6 +72,13 @@ static void close_steps(struct steps *steps)
     }
 }
 
+/* The child keeps its ends alone: where the parent is gone, it hears of it. */
+static void keep_child_ends(struct steps *steps)
+{
+    close(steps->to_child[1]);
+    close(steps->to_parent[0]);
+}
+
 static void say(int descriptor)
 {
     if (write(descriptor, "", 1) != 1)
@@ -119,6 +126,7 @@ static void child_that_exits(void)
     open_steps(&steps);
     child = must_fork();
     if (child == 0) {
+        keep_child_ends(&steps);
         add(shared);
         say(steps.to_parent[1]);
         hear(steps.to_child[0]);
@@ -142,6 +150,7 @@ static void child_that_detaches(void)
     open_steps(&steps);
     child = must_fork();
     if (child == 0) {
+        keep_child_ends(&steps);
         if (shmdt(shared) < 0)
             fail_errno("shmdt in a child");
         say(steps.to_parent[1]);
@@ -167,8 +176,10 @@ static void tree(void)
     for (int i = 0; i < WIDTH; i++) {
         child[i] = must_fork();
         if (child[i] == 0) {
-            pid_t grandchild = must_fork();
+            pid_t grandchild;
 
+            keep_child_ends(&steps);
+            grandchild = must_fork();
             add(shared);
             say(steps.to_parent[1]);
             hear(steps.to_child[0]);
@@ -200,6 +211,7 @@ static void child_that_execs(void)
     if (child == 0) {
         char id[20], in[20], out[20];
 
+        keep_child_ends(&steps);
         snprintf(id, sizeof id, "%d", segment);
         snprintf(in, sizeof in, "%d", steps.to_child[0]);
         snprintf(out, sizeof out, "%d", steps.to_parent[1]);
@@ -255,11 +267,12 @@ static void child_that_is_killed(void)
     open_steps(&steps);
     child = must_fork();
     if (child == 0) {
+        keep_child_ends(&steps);
         lock(HELD);
         add(shared);
         say(steps.to_parent[1]);
-        for (;;)
-            pause();
+        hear(steps.to_child[0]); /* which never comes */
+        _exit(1);
     }
     hear(steps.to_parent[0]);
     expect(1, "a child that holds the semaphore");

@@ -20,13 +20,15 @@ enum {
     OWNED = WORDS_A_PAGE - LOCKED - ATOMIC,
 };
 
-struct totals { /* in the meeting page: what all say they have added */
-    uint64_t locked, atomic;
+struct totals { /* in the meeting page */
+    uint64_t locked, atomic; /* what all say they have added */
+    long holder[LOCKS];      /* who is inside */
 };
 
 static long pages = 16, rounds = 2000, threads = 2;
 static uint64_t seed = 1;
 static uint64_t *words;
+static struct totals *totals;
 
 struct worker {
     pthread_t thread;
@@ -62,7 +64,11 @@ static void change_locked(struct worker *me)
 
     /* Undo counts for the process, so a thread's -1 and +1 go together in any case. */
     lock(number);
+    enter_alone(&totals->holder[at % LOCKS]);
     words[page * WORDS_A_PAGE + at] += by;
+    for (volatile int pause = 0; pause < 200; pause++)
+        ;
+    leave_alone(&totals->holder[at % LOCKS]);
     unlock(number);
     me->locked += by;
 }
@@ -158,7 +164,6 @@ int main(int argc, char **argv)
 {
     static const unsigned short ones[LOCKS] = {1, 1, 1, 1};
     struct worker worker[MAX_THREADS] = {0};
-    struct totals *totals;
     double took;
     int option;
 

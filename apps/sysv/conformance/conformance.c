@@ -11,7 +11,7 @@
 #include <setjmp.h>
 #include <sys/mman.h>
 
-enum { MAX_AGENTS = 4, MAX_MADE = 1024, SECTION_SECONDS = 40, HELPER_SECONDS = 10 };
+enum { MAX_AGENTS = 4, MAX_MADE = 1024, SECTION_SECONDS = 25, HELPER_SECONDS = 10 };
 enum { START = 1, PEEK, FINISH, SIGNAL, CLEAR, QUIT }; /* requests to an agent */
 
 /* An agent's mailbox in the meeting page. */
@@ -75,7 +75,7 @@ void skip(const char *why)
 
 static void prepare_helper(void)
 {
-    signal(SIGALRM, SIG_DFL);
+    catch_ends(SIG_DFL);
     alarm(SECTION_SECONDS);
 }
 
@@ -122,7 +122,7 @@ struct helper start(body *what, long a, long b, long c)
 
 static int wait_for(pid_t pid)
 {
-    double give_up = now_s() + HELPER_SECONDS;
+    double until = now_s() + HELPER_SECONDS;
     int status;
 
     for (;;) {
@@ -132,7 +132,7 @@ static int wait_for(pid_t pid)
             return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
         if (ended < 0)
             return HUNG - 1;
-        if (now_s() > give_up) {
+        if (now_s() > until) {
             kill(pid, SIGKILL);
             waitpid(pid, &status, 0);
             return HUNG;
@@ -354,10 +354,10 @@ void settle(void)
 
 static bool await_count(int set, int number, int count, int command)
 {
-    double give_up = now_s() + 5;
+    double until = now_s() + 5;
 
     while (semctl(set, number, command) != count) {
-        if (now_s() > give_up)
+        if (now_s() > until)
             return false;
         sleep_ms(1);
     }
@@ -393,7 +393,7 @@ int op(int set, int number, int by, int flags)
 
 void section(const char *name, void (*run)(void))
 {
-    double give_up = now_s() + SECTION_SECONDS;
+    double until = now_s() + SECTION_SECONDS;
     int status;
     pid_t child;
 
@@ -414,12 +414,12 @@ void section(const char *name, void (*run)(void))
         _exit(0);
     }
     while (waitpid(child, &status, WNOHANG) == 0) {
-        if (now_s() > give_up)
+        if (now_s() > until)
             kill(child, SIGKILL);
         sleep_ms(1);
     }
     if (WIFSIGNALED(status))
-        report(false, __FILE__, __LINE__, now_s() > give_up ? "hangs, killed by signal %d" : "ends by signal %d",
+        report(false, __FILE__, __LINE__, now_s() > until ? "hangs, killed by signal %d" : "ends by signal %d",
                WTERMSIG(status));
     for (int i = 0; i < agents; i++)
         ask(i, (struct request){.what = CLEAR});

@@ -425,7 +425,7 @@ static void futexes(void)
 {
     struct timespec limit = {0, 30000000};
     struct helper helper[2];
-    double began, give_up;
+    double began, until;
     int *word;
 
     make();
@@ -439,8 +439,8 @@ static void futexes(void)
     CHECK_IS(futex(word, FUTEX_WAKE, 1, NULL), 0);
     helper[0] = start(waits_on_futex, segment, 0, 0);
     helper[1] = start_here(waits_on_futex, segment, 0, 0);
-    give_up = now_s() + 5;
-    while (__atomic_load_n(&word[1024], __ATOMIC_SEQ_CST) != 2 && now_s() < give_up)
+    until = now_s() + 5;
+    while (__atomic_load_n(&word[1024], __ATOMIC_SEQ_CST) != 2 && now_s() < until)
         sleep_ms(1);
     settle();
     CHECK(running(helper[0]) && running(helper[1]));

@@ -536,10 +536,10 @@ static long undo_then_exec(long set, long unused, long unused_too)
 static bool is_exec(pid_t pid)
 {
     char path[64], name[32] = "";
-    double give_up = now_s() + 5;
+    double until = now_s() + 5;
 
     snprintf(path, sizeof path, "/proc/%d/comm", (int)pid);
-    while (now_s() < give_up) {
+    while (now_s() < until) {
         FILE *file = fopen(path, "r");
 
         if (file != NULL) {

@@ -61,10 +61,10 @@ static long stays(long id, long unused, long detach)
 
 static bool await_word(volatile int *word, int value)
 {
-    double give_up = now_s() + 5;
+    double until = now_s() + 5;
 
     while (__atomic_load_n(word, __ATOMIC_SEQ_CST) != value) {
-        if (now_s() > give_up)
+        if (now_s() > until)
             return false;
         sleep_ms(1);
     }
