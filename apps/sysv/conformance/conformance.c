@@ -11,7 +11,7 @@
 #include <setjmp.h>
 #include <sys/mman.h>
 
-enum { MAX_AGENTS = 4, MAX_MADE = 1024, SECTION_SECONDS = 25, HELPER_SECONDS = 10 };
+enum { MAX_AGENTS = 4, MAX_MADE = 1024, SECTION_SECONDS = 25, HELPER_SECONDS = 10, MAX_HELPERS = 64 };
 enum { START = 1, PEEK, FINISH, SIGNAL, CLEAR, QUIT }; /* requests to an agent */
 
 /* An agent's mailbox in the meeting page. */
@@ -180,25 +180,34 @@ int run_here(body *what, long a, long b, long c)
     return finish(start_here(what, a, b, c));
 }
 
-/* Ends the children of a section that did not end them itself. */
-static void clear_children(void)
+/* An agent's helpers; its process may have other children, rank 0 among them. */
+static pid_t helpers[MAX_HELPERS];
+
+static void remember(pid_t helper)
 {
-    siginfo_t info;
-
-    for (;;) {
-        pid_t pid;
-        FILE *list = fopen("/proc/thread-self/children", "r");
-        bool any = false;
-
-        while (list != NULL && fscanf(list, "%d", &pid) == 1) {
-            kill(pid, SIGKILL);
-            any = true;
-        }
-        if (list != NULL)
-            fclose(list);
-        if (!any)
+    for (int i = 0; i < MAX_HELPERS; i++)
+        if (helpers[i] == 0) {
+            helpers[i] = helper;
             return;
-        waitid(P_ALL, 0, &info, WEXITED);
+        }
+}
+
+static void forget(pid_t helper)
+{
+    for (int i = 0; i < MAX_HELPERS; i++)
+        if (helpers[i] == helper)
+            helpers[i] = 0;
+}
+
+/* Ends the helpers that a section has left. */
+static void clear_helpers(void)
+{
+    for (int i = 0; i < MAX_HELPERS; i++) {
+        if (helpers[i] <= 0)
+            continue;
+        kill(helpers[i], SIGKILL);
+        waitpid(helpers[i], NULL, 0);
+        helpers[i] = 0;
     }
 }
 
@@ -212,11 +221,15 @@ static void serve(int agent)
         case START:
             request->reply =
                 fork_body((body *)((long)report + request->body), request->a, request->b, request->c);
+            remember((pid_t)request->reply);
             break;
         case PEEK: request->reply = is_running((pid_t)request->pid); break;
-        case FINISH: request->reply = wait_for((pid_t)request->pid); break;
+        case FINISH:
+            request->reply = wait_for((pid_t)request->pid);
+            forget((pid_t)request->pid);
+            break;
         case SIGNAL: request->reply = kill((pid_t)request->pid, (int)request->a); break;
-        case CLEAR: clear_children(); break;
+        case CLEAR: clear_helpers(); break;
         default: break;
         }
         if (request->what == QUIT)
@@ -349,7 +362,7 @@ bool become_nobody(void)
 
 void settle(void)
 {
-    sleep_ms(60);
+    sleep_ms(100);
 }
 
 static bool await_count(int set, int number, int count, int command)
@@ -453,6 +466,7 @@ int main(int argc, char **argv)
         msg_sections();
         memory_sections();
         permission_sections();
+        race_sections();
         for (int i = 0; i < agents; i++) {
             *mailbox(i) = (struct request){.what = QUIT};
             sem_one(job.sem, asked(i), 1, 0);
