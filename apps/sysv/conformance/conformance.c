@@ -445,7 +445,7 @@ int main(int argc, char **argv)
     int option, result = 0;
 
     job_name(argv[0]);
-    job.seconds = 600;
+    job.seconds = 300;
     while ((option = getopt(argc, argv, JOB_OPTIONS "o:")) != -1) {
         if (option == 'o')
             only = optarg;
