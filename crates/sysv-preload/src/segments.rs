@@ -4,7 +4,7 @@
 //! guards the mapping before anybody can touch it.
 
 use core::ffi::{c_int, c_void};
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::os::fd::RawFd;
 
 use multigrain_types::PAGE_BYTES;
@@ -48,8 +48,10 @@ pub unsafe extern "C" fn shmdt(address: *const c_void) -> c_int {
         Ok(bytes) => usize::try_from(bytes).unwrap_or(0),
         Err(errno) => return failed(errno),
     };
+    forget_read_only(address.addr());
+    // Returns when the site knows: it reads the event of the userfaultfd.
     unmap(address.addr(), bytes);
-    returned(ask(Ask::ShmDetached, [start, 0, 0, 0], Bytes::NONE))
+    0
 }
 
 /// shmctl(2).
@@ -162,10 +164,56 @@ fn guard(id: c_int, start: usize, bytes: usize, flags: c_int) -> Result<(), c_in
     }
     let place: *mut c_void = core::ptr::with_exposed_provenance_mut(start);
     // SAFETY: the mapping is ours and new.
-    match unsafe { libc::mprotect(place, bytes, protection) } {
-        0 => Ok(()),
+    match unsafe { libc::syscall(libc::SYS_mprotect, place, bytes, protection) } {
+        0 => {
+            if read_only {
+                keep_read_only(start, bytes);
+            }
+            Ok(())
+        }
         _ => Err(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::ENOMEM)),
     }
+}
+
+/// Attaches to read, as the first address and the one behind the last; zeroes where there is none. The memory object itself may
+/// be written, for the kernel guards no other.
+static READ_ONLY: [[AtomicUsize; 2]; 64] =
+    [const { [AtomicUsize::new(0), AtomicUsize::new(0)] }; 64];
+
+fn keep_read_only(start: usize, bytes: usize) {
+    for [first, end] in &READ_ONLY {
+        if first.compare_exchange(0, start, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+            end.store(start + bytes, Ordering::Relaxed);
+            return;
+        }
+    }
+}
+
+fn forget_read_only(start: usize) {
+    for [first, end] in &READ_ONLY {
+        if first.load(Ordering::Relaxed) == start {
+            end.store(0, Ordering::Relaxed);
+            first.store(0, Ordering::Relaxed);
+        }
+    }
+}
+
+/// mprotect(2): what was attached to read cannot be opened to write.
+///
+/// # Safety
+/// As the system call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mprotect(address: *mut c_void, bytes: usize, protection: c_int) -> c_int {
+    let (start, end) = (address.addr(), address.addr().saturating_add(bytes));
+    let is_within = |[first, last]: &[AtomicUsize; 2]| {
+        first.load(Ordering::Relaxed) < end && start < last.load(Ordering::Relaxed)
+    };
+    if protection & libc::PROT_WRITE != 0 && READ_ONLY.iter().any(is_within) {
+        return failed(libc::EACCES);
+    }
+    // SAFETY: the caller's arguments.
+    let changed = unsafe { libc::syscall(libc::SYS_mprotect, address, bytes, protection) };
+    c_int::try_from(changed).unwrap_or(-1)
 }
 
 static OPENING: AtomicBool = AtomicBool::new(false);

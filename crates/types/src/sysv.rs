@@ -35,10 +35,8 @@ pub enum Ask {
     ShmGuard,
     /// The second half failed: the attach to this segment is off.
     ShmAbandon,
-    /// The first half of shmdt(address): answered with the bytes to unmap.
+    /// shmdt(address): answered with the bytes to unmap, of which the userfaultfd tells.
     ShmDetach,
-    /// They are unmapped.
-    ShmDetached,
     /// shmctl(id, command), the structure behind it for IPC_SET.
     ShmControl,
     /// semget(key, count, flags).
@@ -60,7 +58,7 @@ pub enum Ask {
 }
 
 impl Ask {
-    const ALL: [Self; 17] = [
+    const ALL: [Self; 16] = [
         Self::Hello,
         Self::Fork,
         Self::ShmGet,
@@ -68,7 +66,6 @@ impl Ask {
         Self::ShmGuard,
         Self::ShmAbandon,
         Self::ShmDetach,
-        Self::ShmDetached,
         Self::ShmControl,
         Self::SemGet,
         Self::SemOperate,
@@ -186,6 +183,6 @@ mod tests {
         let numbers = Ask::ALL.map(|ask| ask as u64);
         assert_eq!(numbers, core::array::from_fn(|at| at as u64 + 1));
         assert_eq!(numbers.map(Ask::of), Ask::ALL.map(Some));
-        assert_eq!((Ask::of(0), Ask::of(18)), (None, None));
+        assert_eq!((Ask::of(0), Ask::of(17)), (None, None));
     }
 }

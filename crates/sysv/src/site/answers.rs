@@ -38,8 +38,9 @@ pub(super) fn serve(
     connection: &Arc<Connection>,
     arrived: Arrived<'_>,
 ) {
-    // What has ended before this call has ended for it.
+    // What has ended before this call has ended for it, and so has what was unmapped.
     site.catch_up(runtime);
+    site.pass_notes(runtime);
     let calls = Calls { site, runtime, connection };
     let [first, second, ..] = arrived.call.arguments;
     match arrived.ask {
@@ -48,7 +49,6 @@ pub(super) fn serve(
         Ask::ShmGuard => calls.shm_guard(arrived),
         Ask::ShmAbandon => calls.done(calls.detach(int(first))),
         Ask::ShmDetach => calls.shm_detach(first),
-        Ask::ShmDetached => calls.shm_detached(first),
         Ask::ShmControl => {
             site.exports.lock().sweep();
             site.pass_notes(runtime);
@@ -245,20 +245,6 @@ impl Calls<'_> {
                 self.connection.answer_with(Answer { result, extra: [0; 2] }, &[], None);
             }
         }
-    }
-
-    /// It is unmapped, which its userfaultfd has told of as well.
-    fn shm_detached(&self, start: i64) {
-        let Connection { pid, image, fork, .. } = **self.connection;
-        let mut exports = self.site.exports.lock();
-        let key = exports.image_of(pid, image, fork);
-        let segment = key.and_then(|key| {
-            exports.take_events(key);
-            exports.forget_attach(key, address(start))
-        });
-        drop(exports);
-        self.site.pass_notes(self.runtime);
-        self.done(segment.map_or(Ok(()), |id| self.detach(id)));
     }
 }
 

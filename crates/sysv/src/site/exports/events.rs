@@ -23,7 +23,7 @@ impl State {
     }
 
     /// Reads the events of an image: children are there when this returns, faults are kept for who serves them.
-    pub(in super::super) fn take_events(&mut self, key: ImageKey) {
+    pub(super) fn take_events(&mut self, key: ImageKey) {
         let Some(image) = self.images.get(&key) else { return };
         let userfault = Arc::clone(&image.userfault);
         for event in userfault.events() {
@@ -71,7 +71,8 @@ impl State {
         }
     }
 
-    /// What is unmapped as a whole is detached.
+    /// What is unmapped as a whole is detached. Nothing that is mapped at the same place meanwhile is here yet: it is
+    /// write-protected before it is, and the kernel refuses that until this event is read.
     fn unmapped(&mut self, key: ImageKey, range: Range<usize>) {
         let pid = self.images.get(&key).and_then(|image| image.process).map_or(0, |(pid, _)| pid);
         for segment in self.segments.values_mut() {

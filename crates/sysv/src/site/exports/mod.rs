@@ -294,18 +294,6 @@ impl State {
         self.segments.values().find(has).map(Segment::bytes)
     }
 
-    /// An image has unmapped what it had attached at an address: of which segment.
-    pub(super) fn forget_attach(&mut self, key: ImageKey, start: usize) -> Option<i32> {
-        for segment in self.segments.values_mut() {
-            let is = |attach: &Attach| attach.image == key && attach.start == start;
-            if let Some(index) = segment.attaches.iter().position(is) {
-                segment.attaches.swap_remove(index);
-                return Some(segment.id);
-            }
-        }
-        None
-    }
-
     /// Where in this node's memory a fault's page lies, and how many pages the image is to get from there on.
     pub(super) fn place(&mut self, key: ImageKey, fault: Fault) -> Option<(usize, usize)> {
         let (area, page) = self.find(key, fault.address)?;
