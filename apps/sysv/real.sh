@@ -54,7 +54,7 @@ start() { # how many natively; lines of "ok" there must be; then the command
     lines=$2
     shift 2
     if [ "$runner" -gt 0 ]; then
-        eval "timeout \"\$limit\" ${as_user:-} $runner_words \"\$@\"" >"$dir/out" 2>&1
+        eval "timeout \"\$limit\" $runner_words \"\$@\"" >"$dir/out" 2>&1
         status=$?
     else
         pids=
@@ -62,8 +62,7 @@ start() { # how many natively; lines of "ok" there must be; then the command
         i=1
         : >"$dir/out"
         while [ "$i" -le "$copies" ]; do
-            # shellcheck disable=SC2086 # words
-            timeout "$limit" ${as_user:-} "$@" >>"$dir/out" 2>&1 &
+            timeout "$limit" "$@" >>"$dir/out" 2>&1 &
             pids="$pids $!"
             i=$((i + 1))
         done
@@ -100,8 +99,7 @@ if wanted postgres test -n "$BIN"; then
     if [ "$(id -u)" -ne 0 ]; then
         start 1 "$each" "$dir/postgres.sh"
     elif id postgres >/dev/null 2>&1; then
-        as_user='runuser -u postgres --'
-        cd / && start 1 "$each" "$dir/postgres.sh"
+        cd / && start 1 "$each" runuser -u postgres -- "$dir/postgres.sh"
     else
         echo "postgres: skipped: it does not run as root, and there is no user postgres"
     fi

@@ -225,15 +225,12 @@ fn userfaultfd() -> Result<RawFd, c_int> {
     let opened = unsafe { libc::syscall(libc::SYS_userfaultfd, flags) };
     let mut opened = RawFd::try_from(opened).unwrap_or(-1);
     if opened < 0 {
-        // SAFETY: a string that ends.
-        let device =
-            unsafe { libc::open(c"/dev/userfaultfd".as_ptr(), libc::O_RDWR | libc::O_CLOEXEC) };
-        if device >= 0 {
-            // SAFETY: takes flags.
-            opened = unsafe { libc::ioctl(device, NEW_FROM_DEVICE, flags) };
-            // SAFETY: ours.
-            unsafe { libc::close(device) };
-        }
+        let none = (Bytes::NONE, Bytes::NONE);
+        let device = exchange(Ask::Device, [0; 4], none, -1, Wait::Answer)?.descriptor;
+        // SAFETY: takes flags.
+        opened = unsafe { libc::ioctl(device, NEW_FROM_DEVICE, flags) };
+        // SAFETY: ours.
+        unsafe { libc::close(device) };
     }
     if opened < 0 {
         return Err(libc::EPERM);

@@ -31,6 +31,8 @@ pub enum Ask {
     /// The first half of shmat(id, flags): answered with the segment's bytes, where to map it if nothing is said, and
     /// its memory object.
     ShmAttach,
+    /// The device that userfaultfds come of, for a process that may not make one itself.
+    Device,
     /// The second half: segment, start, bytes, flags; with the userfaultfd of the process if the site has it not.
     ShmGuard,
     /// The second half failed: the attach to this segment is off.
@@ -58,11 +60,12 @@ pub enum Ask {
 }
 
 impl Ask {
-    const ALL: [Self; 16] = [
+    const ALL: [Self; 17] = [
         Self::Hello,
         Self::Fork,
         Self::ShmGet,
         Self::ShmAttach,
+        Self::Device,
         Self::ShmGuard,
         Self::ShmAbandon,
         Self::ShmDetach,
@@ -183,6 +186,6 @@ mod tests {
         let numbers = Ask::ALL.map(|ask| ask as u64);
         assert_eq!(numbers, core::array::from_fn(|at| at as u64 + 1));
         assert_eq!(numbers.map(Ask::of), Ask::ALL.map(Some));
-        assert_eq!((Ask::of(0), Ask::of(17)), (None, None));
+        assert_eq!((Ask::of(0), Ask::of(18)), (None, None));
     }
 }

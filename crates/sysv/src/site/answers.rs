@@ -1,5 +1,6 @@
 //! What each call means, and how it is answered.
 
+use std::fs::File;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
@@ -46,6 +47,7 @@ pub(super) fn serve(
     match arrived.ask {
         Ask::ShmGet => calls.shm_get(&arrived),
         Ask::ShmAttach => calls.shm_attach(&arrived),
+        Ask::Device => calls.device(),
         Ask::ShmGuard => calls.shm_guard(arrived),
         Ask::ShmAbandon => calls.done(calls.detach(int(first))),
         Ask::ShmDetach => calls.shm_detach(first),
@@ -214,6 +216,23 @@ impl Calls<'_> {
         let result = i64::try_from(bytes).unwrap_or(i64::MAX);
         let answer = Answer { result, extra: [i64::try_from(place).unwrap_or(0), 0] };
         self.connection.answer_with(answer, &[], Some(object.as_fd()));
+    }
+
+    /// A process of another user makes its userfaultfd of the device that this one may open.
+    fn device(&self) {
+        let opened = File::options().read(true).write(true).open("/dev/userfaultfd");
+        match opened {
+            Ok(device) => {
+                self.connection.answer_with(Answer::default(), &[], Some(device.as_fd()));
+            }
+            Err(error) => {
+                eprintln!(
+                    "multigrain: process {} may not make a userfaultfd, and /dev/userfaultfd: {error}; say sysctl vm.unprivileged_userfaultfd=1",
+                    self.connection.pid
+                );
+                self.done(Err(libc::EPERM));
+            }
+        }
     }
 
     fn shm_guard(&self, arrived: Arrived<'_>) {
