@@ -47,6 +47,11 @@ pub(super) fn loader_of(program: &Path) -> Option<PathBuf> {
     Segments::of(program)?.loader
 }
 
+/// Whether a program has all of its libraries in itself, so that none can be loaded before them.
+pub(super) fn is_static(program: &Path) -> bool {
+    Segments::of(program).is_some_and(|segments| segments.loader.is_none())
+}
+
 /// What the program's own loader lists, without running any of the program; none for one without a loader.
 pub(super) fn listed_libraries(program: &Path, variables: &[(String, String)]) -> Option<Output> {
     let mut command = Command::new(loader_of(program)?);

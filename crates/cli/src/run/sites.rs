@@ -2,9 +2,9 @@
 
 use super::error::LaunchError;
 use super::options::RunArgs;
-use super::program;
+use super::{elf, program};
 use std::env;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 
 /// Puts the site before every program of a command line, if its programs are to run on sites.
 ///
@@ -19,9 +19,19 @@ pub(super) fn as_sites(args: &mut RunArgs) -> Result<(), LaunchError> {
     let site = [command.into_os_string(), "site".into(), "--".into()];
     let (words, programs) = with_sites(&args.command, &site);
     if args.place.is_here() {
-        programs.iter().try_for_each(|program| program::find(program).map(drop))?;
+        programs.iter().try_for_each(|program| dynamic(program))?;
     }
     args.command = words;
+    Ok(())
+}
+
+/// Checks that a program is there and can load a library before its own.
+fn dynamic(program: &OsStr) -> Result<(), LaunchError> {
+    let path = program::find(program)?;
+    if elf::is_static(&path) {
+        let why = "is linked statically, so that --sysv cannot take its System V calls: link it dynamically";
+        return Err(LaunchError::NotExecutable { path, why });
+    }
     Ok(())
 }
 

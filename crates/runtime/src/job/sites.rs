@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 use multigrain_memory::Export;
 use multigrain_protocol::Kind;
 use multigrain_transport::{Header, Payload};
+use multigrain_types::control::Message;
 use multigrain_types::{AreaId, NodeId};
 
 use super::Runtime;
@@ -43,6 +44,11 @@ impl Runtime {
         };
         driver.platform().send_frame(to, header, Payload::Bytes(body));
         Ok(())
+    }
+
+    /// Tells the launcher why this process is about to be ended by a signal: what follows "was killed by signal 11 (SIGSEGV)".
+    pub fn tell_crash(&self, signal: i32, why: &str) {
+        self.launcher().tell(&Message::Crash { signal, text: why });
     }
 
     /// Areas are exported so from now on.

@@ -2,31 +2,31 @@
 
 use core::mem::MaybeUninit;
 use std::io::{IoSlice, IoSliceMut};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use multigrain_runtime::Runtime;
 use multigrain_types::NodeId;
-use multigrain_types::sysv::{Answer, Ask, CALL_BYTES, Call, MOST_BEHIND, TOKEN_BYTES};
+use multigrain_types::sysv::{Answer, Ask, CALL_BYTES, Call, TOKEN_BYTES};
 use rustix::io::Errno;
-use rustix::net::sockopt::socket_peercred;
+use rustix::net::sockopt::{Timeout, set_socket_timeout, socket_peercred};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind,
-    listen, recvmsg, sendmsg, socket_with,
+    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, bind, listen,
+    recvmsg, sendmsg, socket_with,
 };
 use rustix::rand::{GetRandomFlags, getrandom};
 
-use super::Site;
 use super::structures::Encoded;
 use crate::ipc::{CallId, Caller, Process};
 
 /// How processes come in.
 #[derive(Debug)]
 pub(super) struct Way {
-    socket: OwnedFd,
+    pub(super) socket: OwnedFd,
     name: Vec<u8>,
-    token: [u8; TOKEN_BYTES],
+    pub(super) token: [u8; TOKEN_BYTES],
 }
 
 fn digits(bytes: &[u8]) -> String {
@@ -54,29 +54,6 @@ impl Way {
     }
 }
 
-/// Serves processes as long as this one lives.
-pub(super) fn accept(site: &'static Site, runtime: &'static Runtime, way: Way) {
-    loop {
-        let socket = match accept_with(&way.socket, SocketFlags::CLOEXEC) {
-            Ok(socket) => socket,
-            Err(Errno::INTR | Errno::CONNABORTED) => continue,
-            Err(errno) => {
-                eprintln!(
-                    "multigrain: {} takes no more calls: {errno}; raise ulimit -n",
-                    runtime.rank()
-                );
-                std::thread::sleep(std::time::Duration::from_millis(100));
-                continue;
-            }
-        };
-        let token = way.token;
-        let serve = move || serve(site, runtime, socket, token);
-        if let Err(why) = site.helper("sysv-call", serve) {
-            eprintln!("multigrain: {why}");
-        }
-    }
-}
-
 /// A socket of a process.
 #[derive(Debug)]
 pub(super) struct Connection {
@@ -101,7 +78,34 @@ pub(super) struct Arrived<'a> {
     pub(super) descriptor: Option<OwnedFd>,
 }
 
+/// A process that connects says at once who it is.
+const HELLO: Duration = Duration::from_secs(5);
+
 impl Connection {
+    /// Of a process that says on a socket that it may use this site; none of any other.
+    pub(super) fn of(socket: OwnedFd, token: &[u8; TOKEN_BYTES]) -> Option<Self> {
+        set_socket_timeout(&socket, Timeout::Recv, Some(HELLO)).ok()?;
+        let mut room = [0; CALL_BYTES + TOKEN_BYTES];
+        let (hello, behind, _) = receive(&socket, &mut room)?;
+        let peer = socket_peercred(&socket).ok()?;
+        if Ask::of(hello.ask) != Some(Ask::Hello) || behind != token {
+            return None;
+        }
+        set_socket_timeout(&socket, Timeout::Recv, None).ok()?;
+        let [image, fork, ..] = hello.arguments;
+        let groups = super::program::groups_of(&socket);
+        let (pid, user) = (peer.pid.as_raw_nonzero().get(), peer.uid.as_raw());
+        Some(Self { socket, pid, user, groups, image, fork, blocked: Mutex::new(None) })
+    }
+
+    /// The next call; none when the process is gone, or says what none of ours does.
+    pub(super) fn receive<'a>(
+        &self,
+        room: &'a mut [u8],
+    ) -> Option<(Call, &'a [u8], Option<OwnedFd>)> {
+        receive(&self.socket, room)
+    }
+
     /// Who makes a call. A process may say that it is another user than it was if it was root.
     pub(super) fn caller(&self, runtime: &Runtime, call: &Call) -> Caller {
         let claimed = if self.user == 0 { call.user } else { self.user };
@@ -144,7 +148,8 @@ impl Connection {
         let _ = sendmsg(&self.socket, &parts, &mut control, SendFlags::NOSIGNAL);
     }
 
-    fn blocked(&self) -> std::sync::MutexGuard<'_, Option<CallId>> {
+    /// The call that blocks, or has blocked last.
+    pub(super) fn blocked(&self) -> std::sync::MutexGuard<'_, Option<CallId>> {
         self.blocked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -173,57 +178,4 @@ fn receive<'a>(socket: &OwnedFd, room: &'a mut [u8]) -> Option<(Call, &'a [u8], 
     }
     let (call, behind) = Call::from_bytes(room.get(..bytes)?)?;
     Some((call, behind, descriptor))
-}
-
-fn serve(
-    site: &'static Site,
-    runtime: &'static Runtime,
-    socket: OwnedFd,
-    token: [u8; TOKEN_BYTES],
-) {
-    let mut room = vec![0; CALL_BYTES + MOST_BEHIND];
-    let Some((hello, behind, _)) = receive(&socket, &mut room) else { return };
-    let Ok(peer) = socket_peercred(socket.as_fd()) else { return };
-    if Ask::of(hello.ask) != Some(Ask::Hello) || behind != token {
-        return;
-    }
-    let [image, fork, ..] = hello.arguments;
-    let pid = peer.pid.as_raw_nonzero().get();
-    let groups = super::program::groups_of(&socket);
-    let connection = Arc::new(Connection {
-        socket,
-        pid,
-        user: peer.uid.as_raw(),
-        groups,
-        image,
-        fork,
-        blocked: Mutex::new(None),
-    });
-    let known = site.processes.add(pid);
-    let failed =
-        known.err().map_or_else(Answer::default, |errno| Answer::failed(errno.raw_os_error()));
-    connection.answer_with(failed, &[], None);
-    while let Some((call, behind, descriptor)) = receive(&connection.socket, &mut room) {
-        let Some(ask) = Ask::of(call.ask) else { break };
-        if ask == Ask::Cancel {
-            if let Some(id) = *connection.blocked() {
-                let errno = i32::try_from(call.arguments[0]).unwrap_or(libc::EINTR);
-                site.authority.cancel(runtime, id, errno);
-            }
-            continue;
-        }
-        super::answers::serve(
-            site,
-            runtime,
-            &connection,
-            Arrived { ask, call, behind, descriptor },
-        );
-    }
-    if let Some(id) = *connection.blocked() {
-        site.authority.cancel(runtime, id, libc::EINTR);
-    }
-    // An exec, an end, or one socket less.
-    site.exports.lock().sweep();
-    site.pass_notes(runtime);
-    site.catch_up(runtime);
 }

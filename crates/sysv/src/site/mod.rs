@@ -19,6 +19,7 @@ mod page_copies;
 mod processes;
 mod program;
 mod segments;
+mod sessions;
 mod structures;
 mod userfault;
 
@@ -75,10 +76,10 @@ pub fn run(command: &[OsString], library: &Path) -> Result<i32, String> {
     let way_in =
         connection::Way::open(runtime.rank()).map_err(|error| format!("its socket: {error}"))?;
     let variable = way_in.variable();
-    site.helper("sysv-calls", move || connection::accept(site, runtime, way_in))?;
+    site.helper("sysv-calls", move || sessions::accept(site, runtime, way_in))?;
     site.helper("sysv-ends", move || site.watch_processes(runtime))?;
     site.helper("sysv-gone", move || site.remove_segments(runtime, &gone))?;
-    let code = program::run(command, library, &variable)?;
+    let code = program::run(runtime, command, library, &variable)?;
     runtime.leave().map_err(|error| error.to_string())?;
     Ok(code)
 }

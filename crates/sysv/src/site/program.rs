@@ -6,6 +6,7 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::Command;
 
+use multigrain_runtime::Runtime;
 use multigrain_types::sysv::SITE_VARIABLE;
 use rustix::process::{Signal, set_parent_process_death_signal};
 
@@ -17,7 +18,12 @@ const OF_NODE: [&str; 3] =
 ///
 /// # Errors
 /// It cannot be started.
-pub(super) fn run(command: &[OsString], library: &Path, site: &str) -> Result<i32, String> {
+pub(super) fn run(
+    runtime: &Runtime,
+    command: &[OsString],
+    library: &Path,
+    site: &str,
+) -> Result<i32, String> {
     let Some((program, arguments)) = command.split_first() else {
         return Err("no program to run".to_owned());
     };
@@ -43,7 +49,13 @@ pub(super) fn run(command: &[OsString], library: &Path, site: &str) -> Result<i3
     let status = child.wait().map_err(|error| format!("waiting for the program: {error}"))?;
     match (status.code(), status.signal()) {
         (Some(code), _) => Ok(code),
-        (None, signal) => end_by(signal.unwrap_or(libc::SIGKILL)),
+        (None, signal) => {
+            let signal = signal.unwrap_or(libc::SIGKILL);
+            let program = program.to_string_lossy();
+            runtime
+                .tell_crash(signal, &format!("as its program {program} (pid {}) was", child.id()));
+            end_by(signal)
+        }
     }
 }
 

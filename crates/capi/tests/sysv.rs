@@ -1,0 +1,149 @@
+//! Programs of System V calls alone (`apps/sysv`), unchanged, as sites of a job.
+#![allow(clippy::unwrap_used, reason = "this is test code")]
+
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use support::{Setting, TestDir, assert_gone, build, not_tried, run, workspace};
+
+fn launcher() -> PathBuf {
+    build(&["multigrain-cli", "multigrain-sysv-preload"]).join("multigrain")
+}
+
+/// Whether this user may run sites.
+fn may() -> bool {
+    let is_root = rustix::process::geteuid().is_root();
+    if !is_root {
+        not_tried("sites need root");
+    }
+    is_root
+}
+
+fn programs(dir: &TestDir) {
+    let mut make = Command::new("make");
+    make.args(["-s", "-j2", "-C"]).arg(workspace().join("apps/sysv"));
+    make.arg(format!("OUT={}", dir.path().display()));
+    support::c::must_succeed(make.stdin(Stdio::null()));
+}
+
+fn check(dir: &TestDir, options: &[&str]) {
+    let mut check = Command::new(workspace().join("apps/sysv/check.sh"));
+    check.env("OUT", dir.path()).arg(launcher());
+    check.args(["run", "--no-tag-output", "--no-summary", "--sysv"]).args(options);
+    let said = support::c::must_succeed(check.stdin(Stdio::null()));
+    assert!(said.ends_with("check: ok\n"), "{said}");
+}
+
+#[test]
+fn programs_of_system_v_calls_run_unchanged_on_one_node_and_on_several() {
+    if !may() {
+        return;
+    }
+    let dir = TestDir::new();
+    programs(&dir);
+    check(&dir, &["-n", "1"]);
+    check(&dir, &["-n", "2", "--transport", "tcp"]);
+    check(&dir, &["-n", "4", "--guard", "mprotect"]);
+}
+
+/// A program that writes a segment for ever, with children.
+fn endless(dir: &TestDir) -> PathBuf {
+    let program = dir.path().join("endless");
+    let mut compiler = support::c::compiler("cc", &["-std=c11", "-D_GNU_SOURCE", "-O1"]);
+    compiler.arg(support::c::source("sysv_endless.c")).arg("-o").arg(&program);
+    support::c::must_succeed(&mut compiler);
+    program
+}
+
+/// Starts it on two sites; the launcher when both write.
+fn started(program: &Path) -> std::process::Child {
+    let mut command = Command::new(launcher());
+    command.args(["run", "--sysv", "-n", "2"]).arg(program);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut launcher = command.spawn().unwrap();
+    let out = launcher.stdout.as_mut().unwrap();
+    let mut said = Vec::new();
+    while said.iter().filter(|byte| **byte == b'\n').count() < 2 {
+        let mut byte = [0];
+        assert_eq!(std::io::Read::read(out, &mut byte).unwrap(), 1, "{said:?}");
+        said.push(byte[0]);
+    }
+    launcher
+}
+
+/// The processes that run a program, or are its sites.
+fn processes(of: &str, program: &Path) -> Vec<i32> {
+    let mut found = Command::new("pgrep");
+    found.args(["-f", &format!("^{of}{}$", program.display())]);
+    let out = found.output().unwrap().stdout;
+    String::from_utf8(out).unwrap().lines().map(|line| line.parse().unwrap()).collect()
+}
+
+#[test]
+fn nothing_is_left_whoever_is_killed() {
+    if !may() {
+        return;
+    }
+    let dir = TestDir::new();
+    let program = endless(&dir);
+    let kill = |pid: i32, signal| {
+        rustix::process::kill_process(rustix::process::Pid::from_raw(pid).unwrap(), signal)
+            .unwrap();
+    };
+    let site = format!("{} site -- ", launcher().display());
+    let cases = [
+        ("launcher", rustix::process::Signal::KILL, ""),
+        ("launcher", rustix::process::Signal::TERM, "the job was ended by SIGTERM"),
+        (site.as_str(), rustix::process::Signal::KILL, "was killed by signal 9 (SIGKILL)"),
+        ("", rustix::process::Signal::KILL, "was killed by signal 9 (SIGKILL) as its program"),
+    ];
+    for (whom, signal, line) in cases {
+        let mut job = started(&program);
+        let began = Instant::now();
+        if whom == "launcher" {
+            kill(i32::try_from(job.id()).unwrap(), signal);
+        } else {
+            // The first that was started: of a site's program that is the one itself.
+            kill(*processes(whom, &program).first().unwrap(), signal);
+        }
+        let mut said = String::new();
+        std::io::Read::read_to_string(job.stderr.as_mut().unwrap(), &mut said).unwrap();
+        job.wait().unwrap();
+        assert!(began.elapsed() < Duration::from_secs(5), "{whom:?}: {said}");
+        assert!(said.contains(line), "{whom:?}: {said}");
+        assert_gone(&program);
+        let deadline = Instant::now() + Duration::from_secs(2);
+        while !processes(&site, &program).is_empty() {
+            assert!(Instant::now() < deadline, "sites are left");
+            sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+#[test]
+fn how_a_site_s_program_ends_is_how_its_node_does() {
+    if !may() {
+        return;
+    }
+    let sh = Path::new("/bin/sh");
+    let setting = Setting { options: &["--sysv"], ..Setting::nodes(2) };
+    let ended = run(&launcher(), &setting, sh, &["-c", "exit 7"]);
+    assert_eq!(ended.code, Some(7), "{ended:?}");
+    let ended = run(&launcher(), &setting, sh, &["-c", "kill -SEGV $$"]);
+    assert_eq!(ended.code, Some(139), "{ended:?}");
+    assert!(ended.err.contains("(SIGSEGV) as its program /bin/sh (pid "), "{ended:?}");
+    let ended = run(&launcher(), &setting, Path::new("/bin/no-such-program"), &[]);
+    assert_eq!(ended.code, Some(127), "{ended:?}");
+    let dir = TestDir::new();
+    let program = dir.path().join("static");
+    let mut compiler = support::c::compiler("cc", &["-static", "-std=c11", "-D_GNU_SOURCE"]);
+    compiler.arg(support::c::source("sysv_endless.c")).arg("-o").arg(&program);
+    support::c::must_succeed(&mut compiler);
+    let ended = run(&launcher(), &setting, &program, &[]);
+    assert_eq!(ended.code, Some(126), "{ended:?}");
+    assert!(ended.err.contains("is linked statically"), "{ended:?}");
+}

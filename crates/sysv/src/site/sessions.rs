@@ -1,0 +1,82 @@
+//! Who serves the sockets of processes.
+
+use core::sync::atomic::{AtomicU32, Ordering};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::thread::sleep;
+use std::time::Duration;
+
+use multigrain_runtime::Runtime;
+use multigrain_types::sysv::{Answer, Ask, CALL_BYTES, MOST_BEHIND, TOKEN_BYTES};
+use rustix::io::Errno;
+use rustix::net::{SocketFlags, accept_with};
+
+use super::connection::{Arrived, Connection, Way};
+use super::{Site, answers};
+
+/// Sockets of which nothing is known yet, and how many there may be.
+static NEW: AtomicU32 = AtomicU32::new(0);
+const MOST_NEW: u32 = 64;
+
+/// Serves processes as long as this one lives.
+pub(super) fn accept(site: &'static Site, runtime: &'static Runtime, way: Way) {
+    loop {
+        let socket = match accept_with(&way.socket, SocketFlags::CLOEXEC) {
+            Ok(socket) => socket,
+            Err(Errno::INTR | Errno::CONNABORTED) => continue,
+            Err(errno) => {
+                eprintln!(
+                    "multigrain: {} takes no more calls: {errno}; raise ulimit -n",
+                    runtime.rank()
+                );
+                sleep(Duration::from_millis(100));
+                continue;
+            }
+        };
+        // Strangers that say nothing cost no more than these, and a wait till they are cut off.
+        while NEW.load(Ordering::Relaxed) >= MOST_NEW {
+            sleep(Duration::from_millis(1));
+        }
+        NEW.fetch_add(1, Ordering::Relaxed);
+        let token = way.token;
+        let serve = move || serve(site, runtime, socket, token);
+        if let Err(why) = site.helper("sysv-call", serve) {
+            NEW.fetch_sub(1, Ordering::Relaxed);
+            eprintln!("multigrain: {why}");
+        }
+    }
+}
+
+fn serve(
+    site: &'static Site,
+    runtime: &'static Runtime,
+    socket: OwnedFd,
+    token: [u8; TOKEN_BYTES],
+) {
+    let connection = Connection::of(socket, &token);
+    NEW.fetch_sub(1, Ordering::Relaxed);
+    let Some(connection) = connection.map(Arc::new) else { return };
+    let mut room = vec![0; CALL_BYTES + MOST_BEHIND];
+    let known = site.processes.add(connection.pid);
+    let failed =
+        known.err().map_or_else(Answer::default, |errno| Answer::failed(errno.raw_os_error()));
+    connection.answer_with(failed, &[], None);
+    while let Some((call, behind, descriptor)) = connection.receive(&mut room) {
+        let Some(ask) = Ask::of(call.ask) else { break };
+        if ask == Ask::Cancel {
+            if let Some(id) = *connection.blocked() {
+                let errno = i32::try_from(call.arguments[0]).unwrap_or(libc::EINTR);
+                site.authority.cancel(runtime, id, errno);
+            }
+            continue;
+        }
+        answers::serve(site, runtime, &connection, Arrived { ask, call, behind, descriptor });
+    }
+    if let Some(id) = *connection.blocked() {
+        site.authority.cancel(runtime, id, libc::EINTR);
+    }
+    // An exec, an end, or one socket less.
+    site.exports.lock().sweep();
+    site.pass_notes(runtime);
+    site.catch_up(runtime);
+}
