@@ -50,6 +50,33 @@ fn programs_of_system_v_calls_run_unchanged_on_one_node_and_on_several() {
     check(&dir, &["-n", "4", "--guard", "mprotect"]);
 }
 
+#[test]
+fn sites_are_on_many_hosts_as_nodes_are() {
+    if !may() {
+        return;
+    }
+    let dir = TestDir::new();
+    programs(&dir);
+    // A host is a shell here: it gets the host's name, and a line.
+    let host = dir.path().join("host");
+    std::fs::write(&host, "#!/bin/sh\nshift; exec sh -c \"$1\"\n").unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&host, mode).unwrap();
+    let over = ["--sysv", "-n", "2", "--hosts", "a:1,b:1", "--timeout", "60"];
+    let job = |program: &str| {
+        let mut job = Command::new(launcher());
+        job.arg("run").args(over).arg("--launcher-command").arg(&host);
+        job.arg(dir.path().join(program)).args(["-p", "2"]).stdin(Stdio::null());
+        job
+    };
+    for program in ["each_n", "forker", "bounded_buffer", "ring"] {
+        let said = support::c::must_succeed(&mut job(program));
+        assert!(said.ends_with(": ok\n"), "{said}");
+    }
+    let missing = job("missing").output().unwrap();
+    assert_eq!(missing.status.code(), Some(127), "{missing:?}");
+}
+
 /// A program that writes a segment for ever, with children.
 fn endless(dir: &TestDir) -> PathBuf {
     let program = dir.path().join("endless");

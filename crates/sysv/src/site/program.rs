@@ -1,6 +1,7 @@
 //! The program of a site: started with the library that takes its System V calls, and waited for.
 
 use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
@@ -10,6 +11,10 @@ use multigrain_runtime::Runtime;
 use multigrain_types::sysv::SITE_VARIABLE;
 use rustix::process::{Signal, set_parent_process_death_signal};
 
+/// Exit codes of shells.
+const NOT_FOUND: i32 = 127;
+const NOT_EXECUTABLE: i32 = 126;
+
 /// Variables of a node that are none of its program's.
 const OF_NODE: [&str; 3] =
     ["MULTIGRAIN_LISTEN_FD", "MULTIGRAIN_CONTROL_FD", "MULTIGRAIN_SECRET_FD"];
@@ -17,7 +22,7 @@ const OF_NODE: [&str; 3] =
 /// Runs it to its end; its exit code. One that a signal has ended ends this process so as well.
 ///
 /// # Errors
-/// It cannot be started.
+/// It cannot be waited for.
 pub(super) fn run(
     runtime: &Runtime,
     command: &[OsString],
@@ -43,9 +48,17 @@ pub(super) fn run(
     };
     // SAFETY: one system call, which allocates nothing.
     unsafe { child.pre_exec(end_with_site) };
-    let mut child = child
-        .spawn()
-        .map_err(|error| format!("cannot start {}: {error}", program.to_string_lossy()))?;
+    let mut child = match child.spawn() {
+        Ok(child) => child,
+        Err(error) => {
+            eprintln!("multigrain: cannot start {}: {error}", program.to_string_lossy());
+            return Ok(if error.kind() == ErrorKind::NotFound {
+                NOT_FOUND
+            } else {
+                NOT_EXECUTABLE
+            });
+        }
+    };
     let status = child.wait().map_err(|error| format!("waiting for the program: {error}"))?;
     match (status.code(), status.signal()) {
         (Some(code), _) => Ok(code),
