@@ -77,6 +77,46 @@ fn sites_are_on_many_hosts_as_nodes_are() {
     assert_eq!(missing.status.code(), Some(127), "{missing:?}");
 }
 
+/// Kilobytes of pages and times that a page was taken away, as the summary has them.
+fn moved(program: &Path, options: &[&str]) -> (f64, f64) {
+    let mut job = Command::new(launcher());
+    job.args(["run", "--sysv", "-n", "2", "--summary", "--timeout", "60"]).args(options);
+    let output = job.arg(program).args(["-p", "2"]).stdin(Stdio::null()).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{said}");
+    let number = |word: &str| word.replace(',', "").parse::<f64>().unwrap();
+    let words: Vec<&str> = said.split_whitespace().collect();
+    let of_pages = words.windows(2).position(|two| two == ["of", "pages"]).unwrap();
+    let scale = if words[of_pages - 1] == "MiB" { 1024.0 } else { 1.0 };
+    let taken = words.iter().position(|word| *word == "invalidations").unwrap();
+    (number(words[of_pages - 2]) * scale, number(words[taken - 1]))
+}
+
+#[test]
+fn segments_have_the_window_and_the_compression_that_the_user_asks_for() {
+    if !may() {
+        return;
+    }
+    let dir = TestDir::new();
+    programs(&dir);
+    let battleship = dir.path().join("battleship");
+    // Each of 1,648 turns takes the page from the other player once; the start, and a poll that comes too early, do as well.
+    let (kib, taken) = moved(&battleship, &["--segment-window", "2ms"]);
+    assert!((1_648.0..1_900.0).contains(&taken), "taken {taken} times");
+    let (compressed, _) =
+        moved(&battleship, &["--segment-window", "2ms", "--segment-compression", "lz4"]);
+    assert!(compressed < kib / 2.0, "{compressed} KiB compressed, {kib} raw");
+    for wrong in [
+        &["--segment-window", "5"][..],
+        &["--segment-window", "0us"],
+        &["--segment-compression", "gzip"],
+    ] {
+        let mut job = Command::new(launcher());
+        let output = job.args(["run", "--sysv"]).args(wrong).arg(&battleship).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+    }
+}
+
 /// A program that writes a segment for ever, with children.
 fn endless(dir: &TestDir) -> PathBuf {
     let program = dir.path().join("endless");

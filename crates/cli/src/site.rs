@@ -1,9 +1,13 @@
 //! `multigrain site`: what a node of `multigrain run --sysv` is (ADR 55). Users do not call it.
 
+use crate::run::SegmentCompression;
 use clap::Args;
+use multigrain_runtime::{Policy, SegmentOptions};
+use multigrain_types::{Compression, Consistency};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// The library that takes a program's System V calls.
 const LIBRARY: &str = "libmultigrain_sysv.so";
@@ -11,6 +15,14 @@ const LIBRARY: &str = "libmultigrain_sysv.so";
 /// Runs a program as the site of a node.
 #[derive(Debug, Args)]
 pub(crate) struct SiteArgs {
+    /// Time window of segments, us.
+    #[arg(long, default_value_t = 0)]
+    window: u64,
+
+    /// How pages of segments are compressed.
+    #[arg(long, value_enum)]
+    compression: Option<SegmentCompression>,
+
     /// The program and its arguments.
     #[arg(required = true, trailing_var_arg = true, num_args = 1..)]
     command: Vec<OsString>,
@@ -18,7 +30,19 @@ pub(crate) struct SiteArgs {
 
 /// Runs the site to its end.
 pub(crate) fn run(args: &SiteArgs) -> ExitCode {
-    let ended = library().and_then(|library| multigrain_sysv::site::run(&args.command, &library));
+    let compression = match args.compression {
+        None => Compression::None,
+        Some(SegmentCompression::Rle) => Compression::RunLength,
+        Some(SegmentCompression::Lz4) => Compression::Lz4,
+        Some(SegmentCompression::Zstd) => Compression::Zstd,
+    };
+    let policy = Policy::new().consistency(Consistency::Sequential);
+    let options = SegmentOptions::new()
+        .policy(policy)
+        .window(Duration::from_micros(args.window))
+        .compression(compression);
+    let ended =
+        library().and_then(|library| multigrain_sysv::site::run(&args.command, &library, options));
     match ended {
         Ok(code) => std::process::exit(code),
         Err(why) => {

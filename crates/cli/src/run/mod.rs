@@ -63,7 +63,7 @@ mod writer;
 
 pub(crate) use doctor::{DoctorArgs, doctor};
 pub(crate) use hosts::serve;
-pub(crate) use options::RunArgs;
+pub(crate) use options::{RunArgs, SegmentCompression};
 pub(crate) use signalfd::notice_children;
 pub(crate) use warden::{WardenArgs, succeed};
 

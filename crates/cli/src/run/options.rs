@@ -60,6 +60,9 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     pub(super) sysv: bool,
 
+    #[command(flatten)]
+    pub(super) segments: SegmentArgs,
+
     /// The program, by path or by name in PATH, and its arguments. Others follow, each behind `: -n N`: they are nodes
     /// of the same job, on this host. A `:` of its own is never an argument. Node 0 reads the command's stdin, the others an empty one.
     #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM", num_args = 1..)]
@@ -127,6 +130,55 @@ pub(super) struct LinkArgs {
     /// `50us,10G`. Up to 100ms, and from 1M to 1000G.
     #[arg(long, value_name = "LATENCY,BANDWIDTH")]
     pub(super) emulate: Option<Emulation>,
+}
+
+// How System V segments are shared.
+#[derive(Debug, Args)]
+pub(super) struct SegmentArgs {
+    /// With --sysv: how long a node keeps a page of a segment that it was granted, such as `500us` or `5ms` [default: as
+    /// long as contention suggests].
+    #[arg(long, value_name = "TIME", value_parser = parse_window, requires = "sysv")]
+    segment_window: Option<Duration>,
+
+    /// With --sysv: how pages of segments are compressed on their way to another node, where that pays [default: none].
+    #[arg(long, value_enum, requires = "sysv")]
+    segment_compression: Option<SegmentCompression>,
+}
+
+impl SegmentArgs {
+    /// The same for `multigrain site`.
+    pub(super) fn of_site(&self) -> Vec<OsString> {
+        let window = self.segment_window.map(|window| format!("--window={}", window.as_micros()));
+        let compression = self.segment_compression.and_then(|of| of.to_possible_value());
+        let compression = compression.map(|of| format!("--compression={}", of.get_name()));
+        window.into_iter().chain(compression).map(OsString::from).collect()
+    }
+}
+
+/// `--segment-compression`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SegmentCompression {
+    /// Runs of a repeated word of 8 bytes.
+    Rle,
+    /// LZ4 blocks.
+    Lz4,
+    /// Zstandard of level 1.
+    Zstd,
+}
+
+/// A time in milliseconds or microseconds, with its unit.
+fn parse_window(text: &str) -> Result<Duration, String> {
+    let end = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    let number = number.parse().ok().filter(|&number: &u64| number > 0);
+    let window = match (number, unit) {
+        (Some(number), "us") => Some(Duration::from_micros(number)),
+        (Some(number), "ms") => Some(Duration::from_millis(number)),
+        _ => None,
+    };
+    window
+        .filter(|window| *window <= Duration::from_secs(10))
+        .ok_or_else(|| "a time such as 500us or 5ms, up to 10000ms".to_owned())
 }
 
 // How long a job may take.

@@ -16,7 +16,9 @@ pub(super) fn as_sites(args: &mut RunArgs) -> Result<(), LaunchError> {
     }
     let command = env::current_exe()
         .map_err(|error| LaunchError::Refused(format!("--sysv: /proc/self/exe: {error}")))?;
-    let site = [command.into_os_string(), "site".into(), "--".into()];
+    let mut site = vec![command.into_os_string(), "site".into()];
+    site.extend(args.segments.of_site());
+    site.push("--".into());
     let (words, programs) = with_sites(&args.command, &site);
     if args.place.is_here() {
         programs.iter().try_for_each(|program| dynamic(program))?;

@@ -29,7 +29,7 @@ use std::sync::mpsc::Receiver;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
 
-use multigrain_runtime::{Runtime, runtime};
+use multigrain_runtime::{Runtime, SegmentOptions, runtime};
 
 use authority::Authority;
 use exports::{Exports, Note};
@@ -51,11 +51,12 @@ struct Site {
 
 static SITE: OnceLock<Site> = OnceLock::new();
 
-/// Runs a program as the site of this node; its exit code. `library` takes its System V calls.
+/// Runs a program as the site of this node; its exit code. `library` takes its System V calls; segments are shared as
+/// `options` say.
 ///
 /// # Errors
 /// What keeps the site from starting, in a line.
-pub fn run(command: &[OsString], library: &Path) -> Result<i32, String> {
+pub fn run(command: &[OsString], library: &Path, options: SegmentOptions) -> Result<i32, String> {
     userfault::Userfault::try_here().map_err(|(call, errno)| {
         format!(
             "--sysv needs userfaultfd for other processes, and {call} says: {errno}; run it as root, or with CAP_SYS_PTRACE"
@@ -64,7 +65,7 @@ pub fn run(command: &[OsString], library: &Path) -> Result<i32, String> {
     let processes = Processes::new().map_err(|errno| format!("epoll: {errno}"))?;
     let (authority, gone) = Authority::new();
     let exports = Exports::default();
-    let (areas, passing) = (Areas::default(), Mutex::new(()));
+    let (areas, passing) = (Areas::new(options), Mutex::new(()));
     let site = SITE.get_or_init(|| Site { authority, exports, processes, areas, passing });
     Runtime::handle_site_messages(Box::new(|from, body| {
         // Links are there before `join` has returned, but no site speaks before all have.

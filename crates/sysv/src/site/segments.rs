@@ -6,8 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::sleep;
 use std::time::Duration;
 
-use multigrain_runtime::{Error, Policy, Runtime, SegmentOptions};
-use multigrain_types::Consistency;
+use multigrain_runtime::{Error, Runtime, SegmentOptions};
 
 use super::exports::Exports;
 
@@ -17,8 +16,9 @@ const MODE: u32 = 0o600;
 const STEP: Duration = Duration::from_millis(1);
 
 /// The segments that this site has created or attached.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Areas {
+    options: SegmentOptions,
     created: Mutex<BTreeSet<i32>>,
     attaching: Mutex<()>,
 }
@@ -28,15 +28,18 @@ fn name(id: i32) -> Vec<u8> {
 }
 
 impl Areas {
+    /// Of segments that are shared so.
+    pub(super) fn new(options: SegmentOptions) -> Self {
+        Self { options, created: Mutex::default(), attaching: Mutex::default() }
+    }
+
     /// Makes the memory of a segment.
     ///
     /// # Errors
     /// No room.
     pub(super) fn create(&self, runtime: &Runtime, id: i32, bytes: u64) -> Result<(), Error> {
-        let policy = Policy::new().consistency(Consistency::Sequential);
-        let options = SegmentOptions::new().policy(policy);
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-        runtime.segment_create(&name(id), bytes, MODE, options)?;
+        runtime.segment_create(&name(id), bytes, MODE, self.options)?;
         self.created.lock().unwrap_or_else(PoisonError::into_inner).insert(id);
         Ok(())
     }
