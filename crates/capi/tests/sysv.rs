@@ -151,6 +151,25 @@ fn processes(of: &str, program: &Path) -> Vec<i32> {
 }
 
 #[test]
+fn what_a_program_has_left_has_its_memory_as_long_as_it_lives() {
+    if !may() {
+        return;
+    }
+    let dir = TestDir::new();
+    let program = dir.path().join("leftover");
+    let mut compiler = support::c::compiler("cc", &["-std=c11", "-D_GNU_SOURCE", "-O1"]);
+    compiler.arg(support::c::source("sysv_leftover.c")).arg("-o").arg(&program);
+    support::c::must_succeed(&mut compiler);
+    let wrong = dir.path().join("wrong");
+    let setting = Setting { options: &["--sysv"], ..Setting::nodes(2) };
+    for _ in 0..5 {
+        let ended = run(&launcher(), &setting, &program, &[wrong.to_str().unwrap()]);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        assert!(!wrong.exists(), "a child has found something else");
+    }
+}
+
+#[test]
 fn nothing_is_left_whoever_is_killed() {
     if !may() {
         return;

@@ -10,7 +10,7 @@ use std::os::fd::RawFd;
 use multigrain_types::PAGE_BYTES;
 use multigrain_types::sysv::Ask;
 
-use crate::site::{Answered, Bytes, Wait, ask, exchange, is_guarded, set_guarded};
+use crate::site::{Answered, Bytes, Wait, ask, exchange, is_guarded, raised, set_guarded};
 use crate::{failed, returned};
 
 const NEW_FROM_DEVICE: libc::c_ulong = 0xaa00;
@@ -235,12 +235,5 @@ fn userfaultfd() -> Result<RawFd, c_int> {
     if opened < 0 {
         return Err(libc::EPERM);
     }
-    // SAFETY: takes numbers.
-    let high = unsafe { libc::fcntl(opened, libc::F_DUPFD_CLOEXEC, 600) };
-    if high < 0 {
-        return Ok(opened);
-    }
-    // SAFETY: ours.
-    unsafe { libc::close(opened) };
-    Ok(high)
+    Ok(raised(opened))
 }

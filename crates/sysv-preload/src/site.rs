@@ -137,15 +137,7 @@ fn connect() -> Result<RawFd, c_int> {
     if low < 0 {
         return Err(errno());
     }
-    // Beside the numbers that a program expects to get.
-    // SAFETY: takes numbers.
-    let high = unsafe { libc::fcntl(low, libc::F_DUPFD_CLOEXEC, 600) };
-    let socket = if high < 0 {
-        low
-    } else {
-        close(low);
-        high
-    };
+    let socket = raised(low);
     // SAFETY: zeroes are an address.
     let mut to: libc::sockaddr_un = unsafe { MaybeUninit::zeroed().assume_init() };
     to.sun_family = libc::sa_family_t::try_from(libc::AF_UNIX).unwrap_or_default();
@@ -166,8 +158,11 @@ fn connect() -> Result<RawFd, c_int> {
     };
     introduced.map(|_| socket).map_err(|errno| {
         close(socket);
-        // The site is gone, and this process will be.
-        if errno == libc::ECONNREFUSED { libc::ENOSYS } else { errno }
+        if errno != libc::ECONNREFUSED {
+            return errno;
+        }
+        await_end();
+        libc::ENOSYS
     })
 }
 
@@ -239,9 +234,19 @@ pub(crate) fn exchange(
         }
         Err(errno) => {
             close(socket);
+            if errno == libc::ENOSYS {
+                await_end();
+            }
             Err(errno)
         }
     }
+}
+
+/// The site is gone, and this process is about to be killed: a call is not to fail before.
+fn await_end() {
+    let time = libc::timespec { tv_sec: 3, tv_nsec: 0 };
+    // SAFETY: a time, and no place for what is left of it.
+    unsafe { libc::nanosleep(&raw const time, null_mut()) };
 }
 
 /// Waits for an answer: none if it is there, else why the wait is over.
@@ -344,9 +349,10 @@ fn receive(socket: RawFd, into: Bytes) -> Result<Answered, c_int> {
         }
     };
     if received < 0 {
-        return Err(errno());
+        return Err(if errno() == libc::ECONNRESET { libc::ENOSYS } else { errno() });
     }
     if usize::try_from(received).unwrap_or(0) < ANSWER_BYTES {
+        // Its end.
         return Err(libc::ENOSYS);
     }
     let Some((Answer { result, extra }, _)) = Answer::from_bytes(&head) else {
@@ -400,8 +406,29 @@ extern "C" fn in_child() {
         }
     }
     IMAGE.store(0, Ordering::Relaxed);
-    if is_guarded() {
-        FORK.store(FORK_NUMBER.load(Ordering::Relaxed).cast_signed(), Ordering::Relaxed);
-    }
     FORKING.store(false, Ordering::Release);
+    if !is_guarded() {
+        return;
+    }
+    FORK.store(FORK_NUMBER.load(Ordering::Relaxed).cast_signed(), Ordering::Relaxed);
+    let none = (Bytes::NONE, Bytes::NONE);
+    match exchange(Ask::Forked, [0; 4], none, -1, Wait::Answer) {
+        // It stays open: where the site dies, accesses wait for ever, and the process dies with it.
+        Ok(answered) => {
+            raised(answered.descriptor);
+        }
+        // Its parent had no segment any more.
+        Err(_) => GUARDED.store(false, Ordering::Relaxed),
+    }
+}
+
+/// A descriptor in a place beside the numbers that a program expects to get.
+pub(crate) fn raised(low: RawFd) -> RawFd {
+    // SAFETY: takes numbers.
+    let high = unsafe { libc::fcntl(low, libc::F_DUPFD_CLOEXEC, 600) };
+    if high < 0 {
+        return low;
+    }
+    close(low);
+    high
 }

@@ -26,6 +26,8 @@ pub enum Ask {
     Hello = 1,
     /// The process is about to fork: the number of that fork.
     Fork,
+    /// A child of fork: answered with its userfaultfd, if it has segments.
+    Forked,
     /// shmget(key, size, flags).
     ShmGet,
     /// The first half of shmat(id, flags): answered with the segment's bytes, where to map it if nothing is said, and
@@ -60,9 +62,10 @@ pub enum Ask {
 }
 
 impl Ask {
-    const ALL: [Self; 17] = [
+    const ALL: [Self; 18] = [
         Self::Hello,
         Self::Fork,
+        Self::Forked,
         Self::ShmGet,
         Self::ShmAttach,
         Self::Device,
@@ -186,6 +189,6 @@ mod tests {
         let numbers = Ask::ALL.map(|ask| ask as u64);
         assert_eq!(numbers, core::array::from_fn(|at| at as u64 + 1));
         assert_eq!(numbers.map(Ask::of), Ask::ALL.map(Some));
-        assert_eq!((Ask::of(0), Ask::of(18)), (None, None));
+        assert_eq!((Ask::of(0), Ask::of(19)), (None, None));
     }
 }

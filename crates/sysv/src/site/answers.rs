@@ -96,6 +96,7 @@ pub(super) fn serve(
             drop(exports);
             calls.done(Ok(()));
         }
+        Ask::Forked => calls.forked(),
         Ask::Hello | Ask::Cancel => calls.done(Err(libc::EPROTO)),
     }
 }
@@ -216,6 +217,22 @@ impl Calls<'_> {
         let result = i64::try_from(bytes).unwrap_or(i64::MAX);
         let answer = Answer { result, extra: [i64::try_from(place).unwrap_or(0), 0] };
         self.connection.answer_with(answer, &[], Some(object.as_fd()));
+    }
+
+    /// A child keeps its userfaultfd open, so that nothing of it is unguarded if this process ends.
+    fn forked(&self) {
+        let Connection { pid, image, fork, .. } = **self.connection;
+        let mut exports = self.site.exports.lock();
+        let key = exports.image_of(pid, image, fork);
+        let ways = key.and_then(|key| exports.ways_in(key));
+        drop(exports);
+        match ways {
+            None => self.done(Err(libc::EINVAL)),
+            Some((userfault, _)) => {
+                let descriptor = Some(userfault.0.as_fd());
+                self.connection.answer_with(Answer::default(), &[], descriptor);
+            }
+        }
     }
 
     /// A process of another user makes its userfaultfd of the device that this one may open.

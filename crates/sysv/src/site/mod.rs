@@ -12,6 +12,7 @@
 mod answers;
 mod authority;
 mod connection;
+mod descendants;
 mod exports;
 mod faults;
 mod images;
@@ -37,7 +38,9 @@ use processes::Processes;
 use segments::Areas;
 
 /// The barrier that all sites pass before a program starts.
-const READY: u32 = 0x5359_5356;
+const READY: u32 = 1;
+/// And the one behind the end of their programs.
+const ENDED: u32 = 2;
 
 /// A site.
 struct Site {
@@ -73,14 +76,19 @@ pub fn run(command: &[OsString], library: &Path, options: SegmentOptions) -> Res
     }));
     let runtime = Runtime::join().map_err(|error| error.to_string())?;
     runtime.export_with(Box::new(site.exports.clone()));
-    runtime.barrier(READY, u32::from(runtime.node_count())).map_err(|error| error.to_string())?;
+    let sites = u32::from(runtime.node_count());
+    runtime.barrier(READY, sites).map_err(|error| error.to_string())?;
     let way_in =
         connection::Way::open(runtime.rank()).map_err(|error| format!("its socket: {error}"))?;
     let variable = way_in.variable();
     site.helper("sysv-calls", move || sessions::accept(site, runtime, way_in))?;
     site.helper("sysv-ends", move || site.watch_processes(runtime))?;
     site.helper("sysv-gone", move || site.remove_segments(runtime, &gone))?;
+    descendants::adopt().map_err(|errno| format!("prctl: {errno}"))?;
     let code = program::run(runtime, command, library, &variable)?;
+    // What the program has left goes on until it has ended on all sites, and is served till then.
+    runtime.barrier(ENDED, sites).map_err(|error| error.to_string())?;
+    descendants::kill_all();
     runtime.leave().map_err(|error| error.to_string())?;
     Ok(code)
 }

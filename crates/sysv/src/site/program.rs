@@ -3,13 +3,15 @@
 use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
 use multigrain_runtime::Runtime;
 use multigrain_types::sysv::SITE_VARIABLE;
 use rustix::process::{Signal, set_parent_process_death_signal};
+
+use super::descendants::{self, WaitStatus};
 
 /// Exit codes of shells.
 const NOT_FOUND: i32 = 127;
@@ -48,7 +50,7 @@ pub(super) fn run(
     };
     // SAFETY: one system call, which allocates nothing.
     unsafe { child.pre_exec(end_with_site) };
-    let mut child = match child.spawn() {
+    let child = match child.spawn() {
         Ok(child) => child,
         Err(error) => {
             eprintln!("multigrain: cannot start {}: {error}", program.to_string_lossy());
@@ -59,14 +61,14 @@ pub(super) fn run(
             });
         }
     };
-    let status = child.wait().map_err(|error| format!("waiting for the program: {error}"))?;
-    match (status.code(), status.signal()) {
-        (Some(code), _) => Ok(code),
-        (None, signal) => {
-            let signal = signal.unwrap_or(libc::SIGKILL);
+    let ended = descendants::reap(child.id());
+    match ended.map_err(|why| format!("waiting for the program: {why}"))? {
+        WaitStatus::Exited(code) => Ok(code),
+        WaitStatus::Killed(signal) => {
             let program = program.to_string_lossy();
             runtime
                 .tell_crash(signal, &format!("as its program {program} (pid {}) was", child.id()));
+            descendants::kill_all();
             end_by(signal)
         }
     }

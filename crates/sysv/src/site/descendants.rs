@@ -1,0 +1,119 @@
+//! All that a site's program has forked: what nobody else waits for is this process's, and nothing of it outlives the site, for
+//! its memory is guarded no more then.
+
+use std::fs;
+use std::sync::mpsc::{RecvError, Sender, channel};
+use std::thread;
+
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, wait};
+
+/// How a process has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WaitStatus {
+    Exited(i32),
+    Killed(i32),
+}
+
+/// From now on processes whose parents have ended are this one's children.
+///
+/// # Errors
+/// The system call's.
+pub(super) fn adopt() -> Result<(), Errno> {
+    set_child_subreaper(Some(getpid()))
+}
+
+/// Waits for all children, and returns when one has ended.
+///
+/// # Errors
+/// It is none, or was waited for by another.
+pub(super) fn reap(child: u32) -> Result<WaitStatus, RecvError> {
+    let (ended, of_child) = channel();
+    thread::spawn(move || reap_all(child, &ended));
+    of_child.recv()
+}
+
+fn reap_all(child: u32, ended: &Sender<WaitStatus>) {
+    // Until there are none: whoever comes after that is nobody's.
+    loop {
+        let (pid, status) = match wait(WaitOptions::empty()) {
+            Ok(Some(waited)) => waited,
+            Ok(None) | Err(Errno::INTR) => continue,
+            Err(_) => return,
+        };
+        if u32::try_from(pid.as_raw_nonzero().get()) != Ok(child) {
+            continue;
+        }
+        let how = match (status.exit_status(), status.terminating_signal()) {
+            (Some(code), _) => WaitStatus::Exited(code),
+            (None, Some(signal)) => WaitStatus::Killed(signal),
+            (None, None) => continue,
+        };
+        let _ = ended.send(how);
+    }
+}
+
+/// Kills all that is left, and what that forks meanwhile.
+pub(super) fn kill_all() {
+    loop {
+        let left = descendants();
+        if left.is_empty() {
+            return;
+        }
+        for pid in left {
+            // It may have ended by itself.
+            let _ = kill_process(pid, Signal::KILL);
+        }
+        while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {}
+        thread::yield_now();
+    }
+}
+
+/// The processes below this one that are no zombies.
+fn descendants() -> Vec<Pid> {
+    let mut parents = Vec::new();
+    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+        if let Some(of_process) = parse(&stat) {
+            parents.push(of_process);
+        }
+    }
+    let mut found = vec![getpid().as_raw_nonzero().get()];
+    let mut next = 0;
+    while let Some(&parent) = found.get(next) {
+        next += 1;
+        found.extend(parents.iter().filter(|of| of.parent == parent).map(|of| of.pid));
+    }
+    let lives = |pid: &i32| parents.iter().any(|of| of.pid == *pid && !of.is_zombie);
+    found[1..].iter().filter(|pid| lives(pid)).filter_map(|&pid| Pid::from_raw(pid)).collect()
+}
+
+/// What /proc says of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct OfProcess {
+    pid: i32,
+    parent: i32,
+    is_zombie: bool,
+}
+
+/// The name in its brackets may hold anything.
+fn parse(stat: &str) -> Option<OfProcess> {
+    let (pid, rest) = stat.split_once(" (")?;
+    let mut words = rest.rsplit_once(") ")?.1.split(' ');
+    let is_zombie = matches!(words.next()?, "Z" | "X");
+    Some(OfProcess { pid: pid.parse().ok()?, parent: words.next()?.parse().ok()?, is_zombie })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_read_whatever_its_name() {
+        let read = |pid, parent, is_zombie| Some(OfProcess { pid, parent, is_zombie });
+        assert_eq!(parse("12 (sh) S 7 12 12"), read(12, 7, false));
+        assert_eq!(parse("12 (a) Z 1 (b) Z 9 12"), read(12, 9, true));
+        assert_eq!(parse("12 (sh"), None);
+        assert_eq!(parse(""), None);
+    }
+}
