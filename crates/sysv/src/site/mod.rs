@@ -15,6 +15,7 @@ mod connection;
 mod exports;
 mod faults;
 mod images;
+mod kernel;
 mod page_copies;
 mod processes;
 mod program;

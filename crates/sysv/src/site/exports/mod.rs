@@ -17,21 +17,18 @@ mod tests;
 
 use core::ops::Range;
 use std::collections::{BTreeMap, VecDeque};
-use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use multigrain_memory::{Export, MemoryError};
 use multigrain_types::{Access, AreaId, PAGE_BYTES};
-use rustix::event::{EventfdFlags, eventfd};
-use rustix::fs::{FallocateFlags, MemfdFlags, fallocate, ftruncate, memfd_create};
 use rustix::io::Errno;
 
 use super::images::{Fault, Image, ImageKey};
-use super::userfault::Userfault;
+use super::kernel::{Kernel, Linux};
 use pages::Pages;
 
 /// What other rooms of the site have to know of, in its order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Note {
     /// An image has one attach more of a segment, by a fork.
     Forked { segment: i32, pid: i32 },
@@ -42,7 +39,7 @@ pub(super) enum Note {
 }
 
 /// A mapping of a segment in an image.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 struct Attach {
     image: ImageKey,
     start: usize,
@@ -52,19 +49,19 @@ struct Attach {
 
 /// A segment as this site has it.
 #[derive(Debug)]
-struct Segment {
+struct Segment<K: Kernel> {
     id: i32,
     /// Where it lies in this node's memory.
     address: usize,
     pages: usize,
-    object: Arc<OwnedFd>,
+    object: Arc<K::Object>,
     present: Pages,
     /// Pages that an image could write since they were last read from the export, though it may be gone.
     written: Pages,
     attaches: Vec<Attach>,
 }
 
-impl Segment {
+impl<K: Kernel> Segment<K> {
     fn bytes(&self) -> usize {
         self.pages * PAGE_BYTES
     }
@@ -72,9 +69,10 @@ impl Segment {
 
 /// All of them.
 #[derive(Debug, Default)]
-pub(super) struct State {
-    segments: BTreeMap<u32, Segment>,
-    images: BTreeMap<ImageKey, Image>,
+pub(super) struct State<K: Kernel = Linux> {
+    kernel: K,
+    segments: BTreeMap<u32, Segment<K>>,
+    images: BTreeMap<ImageKey, Image<K>>,
     newest: u64,
     notes: VecDeque<Note>,
 }
@@ -97,22 +95,7 @@ impl Export for Exports {
         contents: *mut u8,
         to: Access,
     ) -> Result<bool, MemoryError> {
-        let mut state = self.lock();
-        let Some(segment) = state.segments.get(&area.0) else { return Ok(false) };
-        let page = |byte: u64| usize::try_from(byte).unwrap_or(usize::MAX) / PAGE_BYTES;
-        let pages = page(bytes.start)..page(bytes.end.next_multiple_of(4096)).min(segment.pages);
-        if to == Access::ReadWrite {
-            return Ok(true);
-        }
-        let first = pages.start;
-        for page in pages.clone() {
-            state.close_to_writers(area.0, page);
-            state.read_back(area.0, page, contents.wrapping_add((page - first) * PAGE_BYTES))?;
-        }
-        if to == Access::NoAccess {
-            state.punch(area.0, pages)?;
-        }
-        Ok(true)
+        self.lock().change(area, bytes, contents, to)
     }
 }
 
@@ -120,7 +103,32 @@ fn failing(call: &'static str, errno: Errno) -> MemoryError {
     MemoryError::System { call, address: 0, bytes: PAGE_BYTES, errno }
 }
 
-impl State {
+impl<K: Kernel> State<K> {
+    /// The access of the node to bytes of an area becomes `to`; the caller has the locks of their minipages.
+    fn change(
+        &mut self,
+        area: AreaId,
+        bytes: Range<u64>,
+        contents: *mut u8,
+        to: Access,
+    ) -> Result<bool, MemoryError> {
+        let Some(segment) = self.segments.get(&area.0) else { return Ok(false) };
+        let page = |byte: u64| usize::try_from(byte).unwrap_or(usize::MAX) / PAGE_BYTES;
+        let pages = page(bytes.start)..page(bytes.end.next_multiple_of(4096)).min(segment.pages);
+        if to == Access::ReadWrite {
+            return Ok(true);
+        }
+        let first = pages.start;
+        for page in pages.clone() {
+            self.close_to_writers(area.0, page);
+            self.read_back(area.0, page, contents.wrapping_add((page - first) * PAGE_BYTES))?;
+        }
+        if to == Access::NoAccess {
+            self.punch(area.0, pages)?;
+        }
+        Ok(true)
+    }
+
     /// Takes write access to a page from every image that has it.
     fn close_to_writers(&mut self, area: u32, page: usize) {
         loop {
@@ -146,7 +154,7 @@ impl State {
         loop {
             let Some(image) = self.images.get(&key) else { return };
             let userfault = Arc::clone(&image.userfault);
-            match userfault.protect(address, PAGE_BYTES, protect) {
+            match self.kernel.protect(&userfault, (address, PAGE_BYTES), protect) {
                 Err(Errno::AGAIN) => self.take_events(key),
                 Ok(()) | Err(_) => return,
             }
@@ -158,7 +166,7 @@ impl State {
         let segment = self.segments.get_mut(&area).filter(|segment| segment.written.has(page));
         let Some(segment) = segment else { return Ok(()) };
         segment.written.set(page, false);
-        super::page_copies::read(&segment.object, page, place)
+        self.kernel.read(&segment.object, page, place)
             .map_err(|errno| failing("pread of an export", errno))
     }
 
@@ -175,9 +183,8 @@ impl State {
                 page += 1;
                 continue;
             }
-            let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-            let bytes = ((page - start) * PAGE_BYTES) as u64;
-            fallocate(&*segment.object, hole, (start * PAGE_BYTES) as u64, bytes)
+            self.kernel
+                .punch(&segment.object, start..page)
                 .map_err(|errno| failing("fallocate of an export", errno))?;
         }
         Ok(())
@@ -192,9 +199,7 @@ impl State {
         bytes: usize,
     ) -> Result<(), Errno> {
         let pages = bytes.div_ceil(PAGE_BYTES);
-        let object = memfd_create("multigrain-sysv", MemfdFlags::CLOEXEC)?;
-        ftruncate(&object, (pages * PAGE_BYTES) as u64)?;
-        let object = Arc::new(object);
+        let object = Arc::new(self.kernel.object(pages * PAGE_BYTES)?);
         let none = Pages::none(pages);
         let (present, written, attaches) = (none.clone(), none, Vec::new());
         let segment = Segment { id, address, pages, object, present, written, attaches };
@@ -210,7 +215,7 @@ impl State {
     }
 
     /// The export of a segment, and where it lies in this node's memory.
-    pub(super) fn segment(&self, id: i32) -> Option<(Arc<OwnedFd>, usize)> {
+    pub(super) fn segment(&self, id: i32) -> Option<(Arc<K::Object>, usize)> {
         let segment = self.segments.values().find(|segment| segment.id == id)?;
         Some((Arc::clone(&segment.object), segment.address))
     }
@@ -221,7 +226,7 @@ impl State {
         if let Some((key, _)) = bound {
             return Some(*key);
         }
-        let forked = |image: &Image| fork != 0 && image.fork == fork && image.process.is_none();
+        let forked = |image: &Image<K>| fork != 0 && image.fork == fork && image.process.is_none();
         let (key, image) = self.images.iter_mut().find(|(_, image)| forked(image))?;
         image.process = Some((pid, number));
         Some(*key)
@@ -232,16 +237,16 @@ impl State {
         &mut self,
         pid: i32,
         number: i64,
-        userfault: OwnedFd,
+        userfault: impl Into<K::Guard>,
     ) -> Result<ImageKey, Errno> {
-        let userfault = Userfault(userfault);
-        userfault.enable()?;
-        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        let userfault = userfault.into();
+        self.kernel.enable(&userfault)?;
+        let bell = self.kernel.bell()?;
         let image = Image::new(userfault, bell, Some((pid, number)), 0);
         Ok(self.insert(image))
     }
 
-    fn insert(&mut self, image: Image) -> ImageKey {
+    fn insert(&mut self, image: Image<K>) -> ImageKey {
         self.newest += 1;
         let key = ImageKey(self.newest);
         self.images.insert(key, image);
@@ -272,9 +277,9 @@ impl State {
             return Err(Errno::INVAL);
         }
         let writable = Pages::none(segment.pages);
-        userfault.register(start, bytes)?;
+        self.kernel.register(&userfault, start, bytes)?;
         loop {
-            match userfault.protect(start, bytes, true) {
+            match self.kernel.protect(&userfault, (start, bytes), true) {
                 Ok(()) => break,
                 Err(Errno::AGAIN) => self.take_events(key),
                 Err(errno) => return Err(errno),
@@ -288,7 +293,7 @@ impl State {
 
     /// Bytes of the segment that an image has attached at an address.
     pub(super) fn attached_bytes(&self, key: ImageKey, start: usize) -> Option<usize> {
-        let has = |segment: &&Segment| {
+        let has = |segment: &&Segment<K>| {
             segment.attaches.iter().any(|attach| attach.image == key && attach.start == start)
         };
         self.segments.values().find(has).map(Segment::bytes)
@@ -326,7 +331,7 @@ impl State {
         let Some((area, page)) = self.find(key, address) else { return Ok(()) };
         let Some(segment) = self.segments.get_mut(&area) else { return Ok(()) };
         if !segment.present.has(page) {
-            super::page_copies::write(&segment.object, page, contents)?;
+            self.kernel.write(&segment.object, page, contents)?;
             segment.present.set(page, true);
         }
         if !writes {
@@ -345,15 +350,15 @@ impl State {
         Ok(())
     }
 
-    pub(super) fn wake(&self, key: ImageKey, address: usize) {
+    pub(super) fn wake(&mut self, key: ImageKey, address: usize) {
         if let Some(image) = self.images.get(&key) {
             // Of a process that is gone nobody waits.
-            let _ = image.userfault.wake(address, PAGE_BYTES);
+            let _ = self.kernel.wake(&image.userfault, address, PAGE_BYTES);
         }
     }
 
     /// The userfaultfd and the bell of an image, for who serves it; none of one that is gone.
-    pub(super) fn ways_in(&self, key: ImageKey) -> Option<(Arc<Userfault>, Arc<OwnedFd>)> {
+    pub(super) fn ways_in(&self, key: ImageKey) -> Option<(Arc<K::Guard>, Arc<K::Bell>)> {
         let image = self.images.get(&key)?;
         Some((Arc::clone(&image.userfault), Arc::clone(&image.bell)))
     }
