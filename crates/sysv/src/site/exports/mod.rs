@@ -11,6 +11,8 @@
 //! that its parent has at that moment, and until it is read nobody can change that.
 
 mod events;
+#[cfg(test)]
+mod model;
 mod pages;
 #[cfg(test)]
 mod tests;
@@ -132,33 +134,30 @@ impl<K: Kernel> State<K> {
     /// Takes write access to a page from every image that has it.
     fn close_to_writers(&mut self, area: u32, page: usize) {
         loop {
-            // A fork may add one meanwhile, with what its parent had.
             let writer = self.segments.get(&area).and_then(|segment| {
-                let found = segment.attaches.iter().enumerate();
-                let mut found = found.filter(|(_, attach)| attach.writable.has(page));
-                let (index, attach) = found.next()?;
-                Some((index, attach.image, attach.start + page * PAGE_BYTES))
+                let attach = segment.attaches.iter().find(|attach| attach.writable.has(page))?;
+                Some((attach.image, attach.start))
             });
-            let Some((index, image, address)) = writer else { return };
-            self.protect(image, address, true);
-            if let Some(attach) =
-                self.segments.get_mut(&area).and_then(|segment| segment.attaches.get_mut(index))
-            {
-                attach.writable.set(page, false);
+            let Some((image, start)) = writer else { return };
+            if self.protect(image, start + page * PAGE_BYTES, true) == Err(Errno::AGAIN) {
+                // A fork has added one, with what its parent has, or this one has moved or gone.
+                self.take_events(image);
+                continue;
             }
+            let attaches = self.segments.get_mut(&area).map(|segment| &mut segment.attaches);
+            attaches.into_iter().flatten().for_each(|attach| {
+                if (attach.image, attach.start) == (image, start) {
+                    attach.writable.set(page, false);
+                }
+            });
         }
     }
 
-    /// Write-protects a page in an image, or opens it. What is not there any more needs nothing.
-    fn protect(&mut self, key: ImageKey, address: usize, protect: bool) {
-        loop {
-            let Some(image) = self.images.get(&key) else { return };
-            let userfault = Arc::clone(&image.userfault);
-            match self.kernel.protect(&userfault, (address, PAGE_BYTES), protect) {
-                Err(Errno::AGAIN) => self.take_events(key),
-                Ok(()) | Err(_) => return,
-            }
-        }
+    /// Write-protects a page in an image, or opens it. [`Errno::AGAIN`] until its events are read, and after them things may be
+    /// elsewhere; other errors say that it is not there any more.
+    fn protect(&mut self, key: ImageKey, address: usize, protect: bool) -> Result<(), Errno> {
+        let image = self.images.get(&key).ok_or(Errno::SRCH)?;
+        self.kernel.protect(&image.userfault, (address, PAGE_BYTES), protect)
     }
 
     /// What was written to a page that nobody can write now.
@@ -346,7 +345,9 @@ impl<K: Kernel> State<K> {
             attach.writable.set(page, true);
             segment.written.set(page, true);
         }
-        self.protect(key, address, false);
+        while self.protect(key, address, false) == Err(Errno::AGAIN) {
+            self.take_events(key);
+        }
         Ok(())
     }
 
