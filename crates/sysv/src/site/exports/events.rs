@@ -70,15 +70,25 @@ impl<K: Kernel> State<K> {
         }
     }
 
-    /// What is unmapped as a whole is detached. Nothing that is mapped at the same place meanwhile is here yet: it is
+    /// What is unmapped as a whole, be it in parts, is detached. Nothing that is mapped at the same place meanwhile is here yet: it is
     /// write-protected before it is, and the kernel refuses that until this event is read.
     fn unmapped(&mut self, key: ImageKey, range: Range<usize>) {
         let pid = self.images.get(&key).and_then(|image| image.process).map_or(0, |(pid, _)| pid);
         for segment in self.segments.values_mut() {
-            let (bytes, before) = (segment.bytes(), segment.attaches.len());
-            segment.attaches.retain(|attach| {
-                let whole = range.start <= attach.start && attach.start + bytes <= range.end;
-                attach.image != key || !whole
+            let (bytes, pages, before) = (segment.bytes(), segment.pages, segment.attaches.len());
+            segment.attaches.retain_mut(|attach| {
+                let page = |address: usize| {
+                    (address.clamp(attach.start, attach.start + bytes) - attach.start) / PAGE_BYTES
+                };
+                let gone = page(range.start)..page(range.end);
+                if attach.image != key || gone.is_empty() {
+                    return true;
+                }
+                if gone.len() == pages {
+                    return false;
+                }
+                gone.for_each(|page| attach.unmap(page));
+                !(0..pages).all(|page| attach.gone.has(page))
             });
             for _ in segment.attaches.len()..before {
                 self.notes.push_back(Note::Detached { segment: segment.id, pid });

@@ -47,6 +47,15 @@ struct Attach {
     start: usize,
     /// Pages that this image may write through it.
     writable: Pages,
+    /// Pages that are not mapped any more; something else may be there.
+    gone: Pages,
+}
+
+impl Attach {
+    fn unmap(&mut self, page: usize) {
+        self.writable.set(page, false);
+        self.gone.set(page, true);
+    }
 }
 
 /// A segment as this site has it.
@@ -275,7 +284,7 @@ impl<K: Kernel> State<K> {
         if bytes != segment.bytes() || !start.is_multiple_of(PAGE_BYTES) {
             return Err(Errno::INVAL);
         }
-        let writable = Pages::none(segment.pages);
+        let none = Pages::none(segment.pages);
         self.kernel.register(&userfault, start, bytes)?;
         loop {
             match self.kernel.protect(&userfault, (start, bytes), true) {
@@ -286,7 +295,7 @@ impl<K: Kernel> State<K> {
         }
         let segment = self.segments.values_mut().find(|segment| segment.id == id);
         let segment = segment.ok_or(Errno::INVAL)?;
-        segment.attaches.push(Attach { image: key, start, writable });
+        segment.attaches.push(Attach { image: key, start, writable: none.clone(), gone: none });
         Ok(())
     }
 
@@ -300,7 +309,7 @@ impl<K: Kernel> State<K> {
 
     /// Where in this node's memory a fault's page lies, and how many pages the image is to get from there on.
     pub(super) fn place(&mut self, key: ImageKey, fault: Fault) -> Option<(usize, usize)> {
-        let (area, page) = self.find(key, fault.address)?;
+        let (area, page, _) = self.find(key, fault.address)?;
         let segment = self.segments.get(&area)?;
         let image = self.images.get_mut(&key)?;
         let pages =
@@ -308,47 +317,57 @@ impl<K: Kernel> State<K> {
         Some((segment.address + page * PAGE_BYTES, pages))
     }
 
-    fn find(&self, key: ImageKey, address: usize) -> Option<(u32, usize)> {
+    /// The area and the page that an image has at an address, and by which attach.
+    fn find(&self, key: ImageKey, address: usize) -> Option<(u32, usize, usize)> {
         self.segments.iter().find_map(|(area, segment)| {
-            let within = |attach: &&Attach| {
-                attach.image == key
-                    && (attach.start..attach.start + segment.bytes()).contains(&address)
+            let page = |attach: &Attach| {
+                let within = attach.start..attach.start + segment.bytes();
+                let page = within.contains(&address).then(|| (address - attach.start) / PAGE_BYTES);
+                page.filter(|page| attach.image == key && !attach.gone.has(*page))
             };
-            let attach = segment.attaches.iter().find(within)?;
-            Some((*area, (address - attach.start) / PAGE_BYTES))
+            let mut attaches = segment.attaches.iter().enumerate();
+            attaches.find_map(|(index, attach)| Some((*area, page(attach)?, index)))
         })
     }
 
-    /// Puts a page into the export that this node has, unless it is there, and lets the thread go on that trapped at an
+    /// Puts a page into the export that this node has at `place`, unless it is there, and lets the thread go on that trapped at an
     /// address. The caller has the minipage's lock.
     pub(super) fn export(
         &mut self,
         key: ImageKey,
         Fault { address, writes }: Fault,
-        contents: *const u8,
+        (place, contents): (usize, *const u8),
     ) -> Result<(), Errno> {
-        let Some((area, page)) = self.find(key, address) else { return Ok(()) };
-        let Some(segment) = self.segments.get_mut(&area) else { return Ok(()) };
-        if !segment.present.has(page) {
-            self.kernel.write(&segment.object, page, contents)?;
-            segment.present.set(page, true);
-        }
-        if !writes {
-            self.wake(key, address);
-            return Ok(());
-        }
-        let bytes = segment.bytes();
-        let attach = segment.attaches.iter_mut().find(|attach| {
-            attach.image == key && (attach.start..attach.start + bytes).contains(&address)
-        });
-        if let Some(attach) = attach {
-            attach.writable.set(page, true);
+        loop {
+            let found = self.find(key, address).and_then(|(area, page, attach)| {
+                let segment = self.segments.get_mut(&area)?;
+                let lies_there = segment.address + page * PAGE_BYTES == place;
+                lies_there.then_some((segment, page, attach))
+            });
+            let Some((segment, page, attach)) = found else {
+                // Something else is there since the page was asked for: who trapped tries again.
+                self.wake(key, address);
+                return Ok(());
+            };
+            if !segment.present.has(page) {
+                self.kernel.write(&segment.object, page, contents)?;
+                segment.present.set(page, true);
+            }
+            if !writes {
+                self.wake(key, address);
+                return Ok(());
+            }
+            segment.attaches[attach].writable.set(page, true);
             segment.written.set(page, true);
+            match self.protect(key, address, false) {
+                Ok(()) => return Ok(()),
+                Err(Errno::AGAIN) => self.take_events(key),
+                Err(_) => {
+                    self.wake(key, address);
+                    return Ok(());
+                }
+            }
         }
-        while self.protect(key, address, false) == Err(Errno::AGAIN) {
-            self.take_events(key);
-        }
-        Ok(())
     }
 
     pub(super) fn wake(&mut self, key: ImageKey, address: usize) {

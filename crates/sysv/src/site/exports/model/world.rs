@@ -1,7 +1,7 @@
 //! A site in the model: its state, who serves its faults, and a node that takes access away and gives it back.
 
 use core::hash::{Hash, Hasher};
-use core::ptr::without_provenance_mut;
+use core::ptr::{without_provenance, without_provenance_mut};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -278,8 +278,9 @@ impl World {
         let is_here = self.sim().access[segment][page] >= wanted;
         if is_here {
             let address = fault.address + ahead * PAGE_BYTES;
-            let contents = without_provenance_mut(place + ahead * PAGE_BYTES);
-            self.state.export(key, Fault { address, ..fault }, contents).unwrap();
+            let place = place + ahead * PAGE_BYTES;
+            let fault = Fault { address, ..fault };
+            self.state.export(key, fault, (place, without_provenance(place))).unwrap();
         }
         match (ahead, is_here) {
             (0, true) => drop(self.serving.remove(at)),
@@ -332,7 +333,7 @@ impl World {
         if !self.gone() && sim.images.iter().all(settled) {
             let mut attaches = vec![0; sim.attaches.len()];
             for image in &sim.images {
-                let of_image = image.mappings.iter().map(|mapping| {
+                let of_image = image.mappings.iter().filter(|mapping| mapping.open).map(|mapping| {
                     (mapping.segment, mapping.start - mapping.first * PAGE_BYTES)
                 });
                 let of_image: BTreeSet<_> = of_image.collect();
