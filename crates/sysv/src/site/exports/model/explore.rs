@@ -112,7 +112,11 @@ pub(super) fn walk(mut world: World, seed: u64) -> (usize, Option<(&'static str,
             let what = (!world.is_done()).then_some("some thread waits for ever");
             return (path.len(), what.map(|what| (what, path)));
         }
-        let action = actions[next_random(&mut random) % actions.len()];
+        let mut action = actions[next_random(&mut random) % actions.len()];
+        // Programs come on between what the node takes.
+        if action.is_of_adversary() && !next_random(&mut random).is_multiple_of(4) {
+            action = actions[next_random(&mut random) % actions.len()];
+        }
         path.push(action);
         world.act(action);
         if let Some(what) = world.check() {

@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use super::super::super::kernel::Kernel;
 use super::super::super::userfault::Event;
 use super::choices::{Choices, hash_of};
-use super::processes::{Entry, Sim, Step, Thread, Told, at_place};
+use super::processes::{Entry, Sim, Step, Thread, Told, at_place, slot};
 
 /// The kernel, and who chooses what happens before each of its calls.
 #[derive(Clone, Debug)]
@@ -55,7 +55,7 @@ impl Sim {
             (false, Entry::Marker | Entry::Guarded) => Entry::Guarded,
         };
         self.touched(number, page, writes);
-        self.images[at].threads[thread].at += 1;
+        self.advance(at, thread);
     }
 
     fn touched(&mut self, number: usize, page: usize, writes: bool) {
@@ -140,10 +140,10 @@ impl Sim {
             let step = self.programs[running.program][running.at];
             let was = core::mem::replace(&mut running.is, Thread::Runs);
             let Thread::Tells(told) = was else { continue };
-            if let Step::Replace(_, slot) = step {
-                running.is = Thread::Guards(super::processes::slot(slot));
+            if let Step::Replace(_, to) = step {
+                running.is = Thread::Guards(slot(to));
             } else {
-                running.at += 1;
+                self.advance(at, thread);
             }
             events.push(match told {
                 Told::Fork(child) => {

@@ -4,12 +4,14 @@
 //! The code that runs is the site's own; its kernel is [`kernel::Model`], and the order of things is chosen: which thread of which
 //! process goes on before each call of the site to the kernel, which fault is served, and what the node takes away.
 
+mod by_chance;
 mod choices;
 mod explore;
 mod kernel;
 mod processes;
 mod world;
 
+use by_chance::Maker;
 use explore::{explore, walk};
 use processes::Step::{self, Add, Attach, Detach, End, Fork, Move, Read, Replace, Unmap};
 use world::{Budget, World};
@@ -121,4 +123,27 @@ fn pages_that_follow_each_other_go_together() {
 fn a_part_is_unmapped_and_another_segment_takes_its_place() {
     let programs = vec![vec![Attach(0, 0), Unmap(0, 1), Add(0, 0), Attach(1, 9), Add(9, 0)]];
     all_of("a part", programs, &[&[0]], &[2, 1], budget(1, 0, 0));
+}
+
+/// MULTIGRAIN_SITE_RUNS says how many ways, MULTIGRAIN_SITE_SEED from which one on.
+#[test]
+fn long_ways_by_chance() {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
+    let runs: u64 = number("MULTIGRAIN_SITE_RUNS").unwrap_or(100);
+    let first: u64 = number("MULTIGRAIN_SITE_SEED").unwrap_or(1);
+    let (began, mut actions) = (std::time::Instant::now(), 0);
+    for seed in first..first + runs {
+        let mut maker = Maker::new(seed);
+        let (one, other, beside) = (maker.program(40), maker.program(30), maker.beside(20));
+        let kills = u32::try_from(seed % 3 / 2).unwrap();
+        let programs = core::mem::take(&mut maker.programs);
+        let images: [&[usize]; 2] = [&[one, beside], &[other]];
+        let world = World::new(programs, &images, &by_chance::PAGES, budget(200, 60, kills));
+        let (length, wrong) = walk(world, seed);
+        actions += length;
+        if let Some((what, path)) = wrong {
+            panic!("seed {seed}: {what} after {length} actions: {path:?}");
+        }
+    }
+    println!("{runs} ways, {actions} actions, {:.1} s", began.elapsed().as_secs_f64());
 }

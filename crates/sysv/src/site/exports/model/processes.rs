@@ -209,13 +209,7 @@ impl Sim {
     /// One step of a thread.
     pub(super) fn step(&mut self, at: usize, thread: usize) {
         let running = &self.images[at].threads[thread];
-        let Some(&step) = self.programs[running.program].get(running.at) else {
-            self.images[at].threads[thread].is = Thread::Ended;
-            if self.images[at].threads.iter().all(|thread| thread.is == Thread::Ended) {
-                self.end(at);
-            }
-            return;
-        };
+        let step = self.programs[running.program][running.at];
         let begins = running.is == Thread::Runs;
         match step {
             Step::Read(of, page) => {
@@ -271,6 +265,18 @@ impl Sim {
                 }
                 self.tells(at, thread, Told::Moved(slot(from), slot(to)));
             }
+        }
+    }
+
+    /// A thread goes on behind its step; with the last one of its image, that ends.
+    pub(super) fn advance(&mut self, at: usize, thread: usize) {
+        let image = &mut self.images[at];
+        let running = &mut image.threads[thread];
+        running.at += 1;
+        let ends = running.at == self.programs[running.program].len();
+        running.is = if ends { Thread::Ended } else { Thread::Runs };
+        if image.threads.iter().all(|thread| thread.is == Thread::Ended) {
+            self.end(at);
         }
     }
 

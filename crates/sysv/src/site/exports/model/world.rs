@@ -70,6 +70,21 @@ pub(super) enum Action {
     Kill(usize),
 }
 
+impl Action {
+    /// What nobody here asks for.
+    pub(super) fn is_of_adversary(self) -> bool {
+        match self {
+            Self::Take(..) | Self::Remote(..) | Self::Kill(_) => true,
+            Self::Step(..)
+            | Self::Guard(..)
+            | Self::Read(_)
+            | Self::Touch(_)
+            | Self::Export(_)
+            | Self::Sweep => false,
+        }
+    }
+}
+
 /// What may happen so often at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Budget {
@@ -241,12 +256,10 @@ impl World {
             return sim.end(image);
         }
         sim.attaches[segment] += 1;
-        let image = &mut sim.images[image];
-        if let Some(running) = image.threads.get_mut(thread).filter(|_| image.lives) {
-            (running.is, running.at) = (Thread::Runs, running.at + 1);
-        }
-        if let Some(mapping) = image.mappings.iter_mut().find(|mapping| mapping.start == start) {
+        let mapping = sim.images[image].mappings.iter_mut().find(|mapping| mapping.start == start);
+        if let Some(mapping) = mapping {
             mapping.open = true;
+            sim.advance(image, thread);
         }
     }
 
