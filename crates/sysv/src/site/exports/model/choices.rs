@@ -40,7 +40,7 @@ impl Choices {
     pub(super) fn choose(&mut self, width: usize, world: u64) -> usize {
         if let Some(random) = &mut self.random {
             let drawn = next_random(random);
-            return if drawn % 3 > 0 { 0 } else { drawn / 3 % width };
+            return if drawn.is_multiple_of(3) { drawn / 3 % width } else { 0 };
         }
         if self.at == self.script.len() {
             let is_new = self.seen.insert(hash_of(&(self.history, world)));

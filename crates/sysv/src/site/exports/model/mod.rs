@@ -21,7 +21,13 @@ const fn budget(takes: u32, remotes: u32, kills: u32) -> Budget {
 }
 
 /// Explores all of a world.
-fn all_of(name: &str, programs: Vec<Vec<Step>>, images: &[&[usize]], pages: &[usize], budget: Budget) {
+fn all_of(
+    name: &str,
+    programs: Vec<Vec<Step>>,
+    images: &[&[usize]],
+    pages: &[usize],
+    budget: Budget,
+) {
     let began = std::time::Instant::now();
     let found = explore(World::new(programs, images, pages, budget), 3_000_000);
     println!(
@@ -47,10 +53,8 @@ fn two_write_and_read_a_page_that_another_node_wants_too() {
 
 #[test]
 fn a_child_writes_beside_its_parent() {
-    let programs = vec![
-        vec![Attach(0, 0), Add(0, 0), Fork(1), Add(0, 0)],
-        vec![Add(0, 0), Add(0, 0)],
-    ];
+    let programs =
+        vec![vec![Attach(0, 0), Add(0, 0), Fork(1), Add(0, 0)], vec![Add(0, 0), Add(0, 0)]];
     all_of("a fork", programs, &[&[0]], &[1], budget(2, 1, 0));
 }
 
@@ -72,10 +76,8 @@ fn two_detach_what_they_have_written() {
 
 #[test]
 fn some_are_killed_at_any_time() {
-    let programs = vec![
-        vec![Attach(0, 0), Add(0, 0), Fork(1), Add(0, 0), Detach(0)],
-        vec![Add(0, 0), End],
-    ];
+    let programs =
+        vec![vec![Attach(0, 0), Add(0, 0), Fork(1), Add(0, 0), Detach(0)], vec![Add(0, 0), End]];
     all_of("kills", programs, &[&[0]], &[1], budget(1, 0, 1));
 }
 
@@ -103,19 +105,15 @@ fn a_thread_replaces_what_another_one_uses() {
 
 #[test]
 fn a_mapping_moves_while_another_thread_uses_it() {
-    let programs = vec![
-        vec![Attach(0, 0), Add(0, 0), Move(0, 1), Add(1, 0)],
-        vec![Attach(0, 0), Add(0, 0)],
-    ];
+    let programs =
+        vec![vec![Attach(0, 0), Add(0, 0), Move(0, 1), Add(1, 0)], vec![Attach(0, 0), Add(0, 0)]];
     all_of("a move", programs, &[&[0], &[1]], &[1], budget(2, 0, 0));
 }
 
 #[test]
 fn pages_that_follow_each_other_go_together() {
-    let programs = vec![
-        vec![Attach(0, 0), Add(0, 0), Add(0, 1)],
-        vec![Attach(0, 0), Read(0, 0), Read(0, 1)],
-    ];
+    let programs =
+        vec![vec![Attach(0, 0), Add(0, 0), Add(0, 1)], vec![Attach(0, 0), Read(0, 0), Read(0, 1)]];
     all_of("two pages", programs, &[&[0], &[1]], &[2], budget(1, 0, 0));
 }
 
@@ -129,7 +127,7 @@ fn a_part_is_unmapped_and_another_segment_takes_its_place() {
 #[test]
 fn long_ways_by_chance() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
-    let runs: u64 = number("MULTIGRAIN_SITE_RUNS").unwrap_or(100);
+    let runs: u64 = number("MULTIGRAIN_SITE_RUNS").unwrap_or(300);
     let first: u64 = number("MULTIGRAIN_SITE_SEED").unwrap_or(1);
     let (began, mut actions) = (std::time::Instant::now(), 0);
     for seed in first..first + runs {

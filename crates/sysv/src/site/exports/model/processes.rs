@@ -183,8 +183,7 @@ impl Sim {
 
     pub(super) fn has_events(&self, image: usize) -> bool {
         let image = &self.images[image];
-        let unread =
-            |thread: &Running| matches!(thread.is, Thread::Faults { is_read: false, .. });
+        let unread = |thread: &Running| matches!(thread.is, Thread::Faults { is_read: false, .. });
         !image.told.is_empty() || image.threads.iter().any(unread)
     }
 
@@ -214,17 +213,20 @@ impl Sim {
         match step {
             Step::Read(of, page) => {
                 self.access(at, thread, slot(of) + page * PAGE_BYTES, false);
-            },
+            }
             Step::Add(of, page) => {
                 self.access(at, thread, slot(of) + page * PAGE_BYTES, true);
-            },
+            }
             Step::End => self.end(at),
             Step::Attach(segment, to) => {
                 if self.map(at, segment, slot(to)) {
                     self.images[at].threads[thread].is = Thread::Guards(slot(to));
                 }
             }
-            Step::Fork(_) | Step::Replace(..) | Step::Detach(_) | Step::Unmap(..)
+            Step::Fork(_)
+            | Step::Replace(..)
+            | Step::Detach(_)
+            | Step::Unmap(..)
             | Step::Move(..)
                 if begins =>
             {
@@ -249,7 +251,8 @@ impl Sim {
                 else {
                     return self.end(at);
                 };
-                let range = mapping.start..mapping.start + self.objects[mapping.segment].len() * PAGE_BYTES;
+                let range =
+                    mapping.start..mapping.start + self.objects[mapping.segment].len() * PAGE_BYTES;
                 self.unmap(at, range.clone());
                 self.tells(at, thread, Told::Unmapped(range.start, range.end));
             }

@@ -285,7 +285,9 @@ impl World {
 
     /// As the site's `resolve`.
     fn export(&mut self, at: usize) {
-        let Serving { key, fault, touched: Some((place, ahead)) } = self.serving[at] else { return };
+        let Serving { key, fault, touched: Some((place, ahead)) } = self.serving[at] else {
+            return;
+        };
         let wanted = if fault.writes { Access::ReadWrite } else { Access::ReadOnly };
         let (segment, page) = at_place(place + ahead * PAGE_BYTES);
         let is_here = self.sim().access[segment][page] >= wanted;
@@ -346,9 +348,10 @@ impl World {
         if !self.gone() && sim.images.iter().all(settled) {
             let mut attaches = vec![0; sim.attaches.len()];
             for image in &sim.images {
-                let of_image = image.mappings.iter().filter(|mapping| mapping.open).map(|mapping| {
-                    (mapping.segment, mapping.start - mapping.first * PAGE_BYTES)
-                });
+                let of_image =
+                    image.mappings.iter().filter(|mapping| mapping.open).map(|mapping| {
+                        (mapping.segment, mapping.start - mapping.first * PAGE_BYTES)
+                    });
                 let of_image: BTreeSet<_> = of_image.collect();
                 of_image.iter().for_each(|(segment, _)| attaches[*segment] += 1);
             }
