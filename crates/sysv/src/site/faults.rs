@@ -67,8 +67,10 @@ fn resolve(site: &Site, runtime: &Runtime, key: ImageKey, fault: Fault) {
         // What is behind it first: the thread goes on with the page that it waits for.
         for ahead in (0..pages).rev() {
             let address = fault.address + ahead * PAGE_BYTES;
-            let exported = runtime.while_here(place + ahead * PAGE_BYTES, kind, |contents, _| {
-                site.exports.lock().export(key, Fault { address, ..fault }, contents)
+            let place = place + ahead * PAGE_BYTES;
+            let exported = runtime.while_here(place, kind, |contents, _| {
+                let fault = Fault { address, ..fault };
+                site.exports.lock().export(key, fault, (place, contents.cast_const()))
             });
             match exported {
                 // Another node was quicker.

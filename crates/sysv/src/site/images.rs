@@ -1,25 +1,24 @@
 //! Images of processes: what has a userfaultfd of its own. A fork makes another one; an exec ends one, though the process lives on.
 
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use multigrain_types::PAGE_BYTES;
 
-use super::userfault::Userfault;
+use super::kernel::Kernel;
 
 /// Which image of this site.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct ImageKey(pub(super) u64);
 
 /// A fault of an image: the page's address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Fault {
     pub(super) address: usize,
     pub(super) writes: bool,
 }
 
 /// Faults that go through pages one behind the other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub(super) struct Scan {
     /// Where the next fault is then.
     next: usize,
@@ -43,10 +42,10 @@ impl Scan {
 
 /// An image that has segments, or had.
 #[derive(Debug)]
-pub(super) struct Image {
-    pub(super) userfault: Arc<Userfault>,
+pub(super) struct Image<K: Kernel> {
+    pub(super) userfault: Arc<K::Guard>,
     /// Rings when there are pending faults, or the image is gone.
-    pub(super) bell: Arc<OwnedFd>,
+    pub(super) bell: Arc<K::Bell>,
     /// The process and the number it has given this image; none of a child that has not called yet.
     pub(super) process: Option<(i32, i64)>,
     /// The fork that it came from; 0 if it came from none, or from one that nobody announced.
@@ -64,10 +63,10 @@ pub(super) struct Image {
 /// In the lowest gigabyte, where no memory object of ours is mapped.
 const PROBE: usize = 0x10_0000;
 
-impl Image {
+impl<K: Kernel> Image<K> {
     pub(super) fn new(
-        userfault: Userfault,
-        bell: OwnedFd,
+        userfault: K::Guard,
+        bell: K::Bell,
         process: Option<(i32, i64)>,
         fork: i64,
     ) -> Self {
@@ -84,9 +83,8 @@ impl Image {
     }
 
     /// Wakes who serves it.
-    pub(super) fn ring(&self) {
-        // A bell that cannot take another ring rings already.
-        let _ = rustix::io::write(&*self.bell, &1_u64.to_ne_bytes());
+    pub(super) fn ring(&self, kernel: &mut K) {
+        kernel.ring(&self.bell);
     }
 }
 

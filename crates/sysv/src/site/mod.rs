@@ -16,6 +16,7 @@ mod descendants;
 mod exports;
 mod faults;
 mod images;
+mod kernel;
 mod page_copies;
 mod processes;
 mod program;

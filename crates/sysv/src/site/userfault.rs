@@ -33,11 +33,11 @@ const FAULT_PROTECTED: u64 = 1 << 1;
 
 /// What a userfaultfd says.
 #[derive(Debug)]
-pub(super) enum Event {
+pub(super) enum Event<G> {
     /// A thread waits at an address, to write or to read.
     Fault { address: usize, writes: bool },
     /// The process has forked: the userfaultfd of the child, with the same guards.
-    Fork(OwnedFd),
+    Fork(G),
     /// A mapping has moved.
     Moved { from: usize, to: usize },
     /// Addresses are not mapped any more.
@@ -47,6 +47,12 @@ pub(super) enum Event {
 /// A userfaultfd of a process that was forked or has sent it.
 #[derive(Debug)]
 pub(super) struct Userfault(pub(super) OwnedFd);
+
+impl From<OwnedFd> for Userfault {
+    fn from(descriptor: OwnedFd) -> Self {
+        Self(descriptor)
+    }
+}
 
 impl Userfault {
     /// Whether this process may have userfaultfds do what a site needs.
@@ -98,7 +104,7 @@ impl Userfault {
     }
 
     /// The events that are there.
-    pub(super) fn events(&self) -> Vec<Event> {
+    pub(super) fn events(&self) -> Vec<Event<Self>> {
         let mut events = Vec::new();
         let mut room = [[0_u64; 4]; 16];
         loop {
@@ -124,7 +130,7 @@ impl Userfault {
     }
 }
 
-fn event_of(message: &[u64; 4]) -> Option<Event> {
+fn event_of(message: &[u64; 4]) -> Option<Event<Userfault>> {
     let [kind, first, second, third] = *message;
     let address = |word: u64| usize::try_from(word).unwrap_or(usize::MAX);
     match u32::from(kind.to_le_bytes()[0]) {
@@ -135,7 +141,8 @@ fn event_of(message: &[u64; 4]) -> Option<Event> {
         UFFD_EVENT_FORK => {
             let number = RawFd::from_le_bytes(core::array::from_fn(|at| first.to_le_bytes()[at]));
             // SAFETY: the kernel has made it for this read.
-            Some(Event::Fork(unsafe { OwnedFd::from_raw_fd(number) }))
+            let child = unsafe { OwnedFd::from_raw_fd(number) };
+            Some(Event::Fork(Userfault(child)))
         }
         UFFD_EVENT_REMAP => {
             let _ = third;

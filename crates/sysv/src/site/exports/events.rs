@@ -1,18 +1,17 @@
 //! What userfaultfds tell of images: faults, forks, and mappings that move or go; and which images are gone.
 
 use core::ops::Range;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use multigrain_types::PAGE_BYTES;
-use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
 
 use super::super::images::{Fault, Image, ImageKey};
-use super::super::userfault::{Event, Userfault};
+use super::super::kernel::Kernel;
+use super::super::userfault::Event;
 use super::{Attach, Note, State};
 
-impl State {
+impl<K: Kernel> State<K> {
     /// The faults of an image that are to be served.
     pub(in super::super) fn faults(&mut self, key: ImageKey) -> Vec<Fault> {
         self.take_events(key);
@@ -26,13 +25,13 @@ impl State {
     pub(super) fn take_events(&mut self, key: ImageKey) {
         let Some(image) = self.images.get(&key) else { return };
         let userfault = Arc::clone(&image.userfault);
-        for event in userfault.events() {
+        for event in self.kernel.events(&userfault) {
             match event {
                 Event::Fault { address, writes } => {
                     if let Some(image) = self.images.get_mut(&key) {
                         let address = address & !(PAGE_BYTES - 1);
                         image.pending.push(Fault { address, writes });
-                        image.ring();
+                        image.ring(&mut self.kernel);
                     }
                 }
                 Event::Fork(child) => self.forked(key, child),
@@ -42,17 +41,17 @@ impl State {
         }
     }
 
-    fn forked(&mut self, parent: ImageKey, child: OwnedFd) {
+    fn forked(&mut self, parent: ImageKey, child: K::Guard) {
         let Some(image) = self.images.get_mut(&parent) else { return };
         let number = core::mem::take(&mut image.next_fork);
         let pid = image.process.map_or(0, |(pid, _)| pid);
-        let Ok(bell) = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK) else {
+        let Ok(bell) = self.kernel.bell() else {
             eprintln!(
                 "multigrain: no descriptor is left for a child of a program: raise ulimit -n"
             );
             return;
         };
-        let child = self.insert(Image::new(Userfault(child), bell, None, number));
+        let child = self.insert(Image::new(child, bell, None, number));
         for segment in self.segments.values_mut() {
             let of_parent = segment.attaches.iter().filter(|attach| attach.image == parent);
             let of_child: Vec<_> =
@@ -71,15 +70,25 @@ impl State {
         }
     }
 
-    /// What is unmapped as a whole is detached. Nothing that is mapped at the same place meanwhile is here yet: it is
+    /// What is unmapped as a whole, be it in parts, is detached. Nothing that is mapped at the same place meanwhile is here yet: it is
     /// write-protected before it is, and the kernel refuses that until this event is read.
     fn unmapped(&mut self, key: ImageKey, range: Range<usize>) {
         let pid = self.images.get(&key).and_then(|image| image.process).map_or(0, |(pid, _)| pid);
         for segment in self.segments.values_mut() {
-            let (bytes, before) = (segment.bytes(), segment.attaches.len());
-            segment.attaches.retain(|attach| {
-                let whole = range.start <= attach.start && attach.start + bytes <= range.end;
-                attach.image != key || !whole
+            let (bytes, pages, before) = (segment.bytes(), segment.pages, segment.attaches.len());
+            segment.attaches.retain_mut(|attach| {
+                let page = |address: usize| {
+                    (address.clamp(attach.start, attach.start + bytes) - attach.start) / PAGE_BYTES
+                };
+                let gone = page(range.start)..page(range.end);
+                if attach.image != key || gone.is_empty() {
+                    return true;
+                }
+                if gone.len() == pages {
+                    return false;
+                }
+                gone.for_each(|page| attach.unmap(page));
+                !(0..pages).all(|page| attach.gone.has(page))
             });
             for _ in segment.attaches.len()..before {
                 self.notes.push_back(Note::Detached { segment: segment.id, pid });
@@ -89,8 +98,9 @@ impl State {
 
     /// Looks which images are gone, and detaches them.
     pub(in super::super) fn sweep(&mut self) {
-        let gone = |image: &Image| {
-            image.userfault.protect(image.probe, PAGE_BYTES, true) == Err(Errno::SRCH)
+        let kernel = &mut self.kernel;
+        let mut gone = |image: &Image<K>| {
+            kernel.protect(&image.userfault, (image.probe, PAGE_BYTES), true) == Err(Errno::SRCH)
         };
         let gone: Vec<ImageKey> =
             self.images.iter().filter(|(_, image)| gone(image)).map(|(key, _)| *key).collect();
@@ -104,7 +114,7 @@ impl State {
                     self.notes.push_back(Note::Detached { segment: segment.id, pid });
                 }
             }
-            image.ring();
+            image.ring(&mut self.kernel);
         }
     }
 }

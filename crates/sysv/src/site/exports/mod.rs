@@ -11,27 +11,27 @@
 //! that its parent has at that moment, and until it is read nobody can change that.
 
 mod events;
+#[cfg(test)]
+mod model;
 mod pages;
+mod taking;
 #[cfg(test)]
 mod tests;
 
 use core::ops::Range;
 use std::collections::{BTreeMap, VecDeque};
-use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use multigrain_memory::{Export, MemoryError};
 use multigrain_types::{Access, AreaId, PAGE_BYTES};
-use rustix::event::{EventfdFlags, eventfd};
-use rustix::fs::{FallocateFlags, MemfdFlags, fallocate, ftruncate, memfd_create};
 use rustix::io::Errno;
 
 use super::images::{Fault, Image, ImageKey};
-use super::userfault::Userfault;
+use super::kernel::{Kernel, Linux};
 use pages::Pages;
 
 /// What other rooms of the site have to know of, in its order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Note {
     /// An image has one attach more of a segment, by a fork.
     Forked { segment: i32, pid: i32 },
@@ -42,39 +42,52 @@ pub(super) enum Note {
 }
 
 /// A mapping of a segment in an image.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 struct Attach {
     image: ImageKey,
     start: usize,
     /// Pages that this image may write through it.
     writable: Pages,
+    /// Pages that are not mapped any more; something else may be there.
+    gone: Pages,
+}
+
+impl Attach {
+    fn unmap(&mut self, page: usize) {
+        self.writable.set(page, false);
+        self.gone.set(page, true);
+    }
 }
 
 /// A segment as this site has it.
 #[derive(Debug)]
-struct Segment {
+struct Segment<K: Kernel> {
     id: i32,
     /// Where it lies in this node's memory.
     address: usize,
     pages: usize,
-    object: Arc<OwnedFd>,
+    object: Arc<K::Object>,
     present: Pages,
     /// Pages that an image could write since they were last read from the export, though it may be gone.
     written: Pages,
     attaches: Vec<Attach>,
 }
 
-impl Segment {
+impl<K: Kernel> Segment<K> {
     fn bytes(&self) -> usize {
         self.pages * PAGE_BYTES
     }
 }
 
+/// What guards an image, and the bell of who serves it.
+type WaysIn<K> = (Arc<<K as Kernel>::Guard>, Arc<<K as Kernel>::Bell>);
+
 /// All of them.
 #[derive(Debug, Default)]
-pub(super) struct State {
-    segments: BTreeMap<u32, Segment>,
-    images: BTreeMap<ImageKey, Image>,
+pub(super) struct State<K: Kernel = Linux> {
+    kernel: K,
+    segments: BTreeMap<u32, Segment<K>>,
+    images: BTreeMap<ImageKey, Image<K>>,
     newest: u64,
     notes: VecDeque<Note>,
 }
@@ -97,92 +110,11 @@ impl Export for Exports {
         contents: *mut u8,
         to: Access,
     ) -> Result<bool, MemoryError> {
-        let mut state = self.lock();
-        let Some(segment) = state.segments.get(&area.0) else { return Ok(false) };
-        let page = |byte: u64| usize::try_from(byte).unwrap_or(usize::MAX) / PAGE_BYTES;
-        let pages = page(bytes.start)..page(bytes.end.next_multiple_of(4096)).min(segment.pages);
-        if to == Access::ReadWrite {
-            return Ok(true);
-        }
-        let first = pages.start;
-        for page in pages.clone() {
-            state.close_to_writers(area.0, page);
-            state.read_back(area.0, page, contents.wrapping_add((page - first) * PAGE_BYTES))?;
-        }
-        if to == Access::NoAccess {
-            state.punch(area.0, pages)?;
-        }
-        Ok(true)
+        self.lock().change(area, bytes, contents, to)
     }
 }
 
-fn failing(call: &'static str, errno: Errno) -> MemoryError {
-    MemoryError::System { call, address: 0, bytes: PAGE_BYTES, errno }
-}
-
-impl State {
-    /// Takes write access to a page from every image that has it.
-    fn close_to_writers(&mut self, area: u32, page: usize) {
-        loop {
-            // A fork may add one meanwhile, with what its parent had.
-            let writer = self.segments.get(&area).and_then(|segment| {
-                let found = segment.attaches.iter().enumerate();
-                let mut found = found.filter(|(_, attach)| attach.writable.has(page));
-                let (index, attach) = found.next()?;
-                Some((index, attach.image, attach.start + page * PAGE_BYTES))
-            });
-            let Some((index, image, address)) = writer else { return };
-            self.protect(image, address, true);
-            if let Some(attach) =
-                self.segments.get_mut(&area).and_then(|segment| segment.attaches.get_mut(index))
-            {
-                attach.writable.set(page, false);
-            }
-        }
-    }
-
-    /// Write-protects a page in an image, or opens it. What is not there any more needs nothing.
-    fn protect(&mut self, key: ImageKey, address: usize, protect: bool) {
-        loop {
-            let Some(image) = self.images.get(&key) else { return };
-            let userfault = Arc::clone(&image.userfault);
-            match userfault.protect(address, PAGE_BYTES, protect) {
-                Err(Errno::AGAIN) => self.take_events(key),
-                Ok(()) | Err(_) => return,
-            }
-        }
-    }
-
-    /// What was written to a page that nobody can write now.
-    fn read_back(&mut self, area: u32, page: usize, place: *mut u8) -> Result<(), MemoryError> {
-        let segment = self.segments.get_mut(&area).filter(|segment| segment.written.has(page));
-        let Some(segment) = segment else { return Ok(()) };
-        segment.written.set(page, false);
-        super::page_copies::read(&segment.object, page, place)
-            .map_err(|errno| failing("pread of an export", errno))
-    }
-
-    fn punch(&mut self, area: u32, pages: Range<usize>) -> Result<(), MemoryError> {
-        let Some(segment) = self.segments.get_mut(&area) else { return Ok(()) };
-        let mut page = pages.start;
-        while page < pages.end {
-            let start = page;
-            while page < pages.end && segment.present.has(page) {
-                segment.present.set(page, false);
-                page += 1;
-            }
-            if page == start {
-                page += 1;
-                continue;
-            }
-            let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-            let bytes = ((page - start) * PAGE_BYTES) as u64;
-            fallocate(&*segment.object, hole, (start * PAGE_BYTES) as u64, bytes)
-                .map_err(|errno| failing("fallocate of an export", errno))?;
-        }
-        Ok(())
-    }
-
+impl<K: Kernel> State<K> {
     /// A segment that lies at an address of this node's memory is exported from now on; nothing of it yet.
     pub(super) fn add_segment(
         &mut self,
@@ -192,9 +124,7 @@ impl State {
         bytes: usize,
     ) -> Result<(), Errno> {
         let pages = bytes.div_ceil(PAGE_BYTES);
-        let object = memfd_create("multigrain-sysv", MemfdFlags::CLOEXEC)?;
-        ftruncate(&object, (pages * PAGE_BYTES) as u64)?;
-        let object = Arc::new(object);
+        let object = Arc::new(self.kernel.object(pages * PAGE_BYTES)?);
         let none = Pages::none(pages);
         let (present, written, attaches) = (none.clone(), none, Vec::new());
         let segment = Segment { id, address, pages, object, present, written, attaches };
@@ -210,7 +140,7 @@ impl State {
     }
 
     /// The export of a segment, and where it lies in this node's memory.
-    pub(super) fn segment(&self, id: i32) -> Option<(Arc<OwnedFd>, usize)> {
+    pub(super) fn segment(&self, id: i32) -> Option<(Arc<K::Object>, usize)> {
         let segment = self.segments.values().find(|segment| segment.id == id)?;
         Some((Arc::clone(&segment.object), segment.address))
     }
@@ -221,7 +151,7 @@ impl State {
         if let Some((key, _)) = bound {
             return Some(*key);
         }
-        let forked = |image: &Image| fork != 0 && image.fork == fork && image.process.is_none();
+        let forked = |image: &Image<K>| fork != 0 && image.fork == fork && image.process.is_none();
         let (key, image) = self.images.iter_mut().find(|(_, image)| forked(image))?;
         image.process = Some((pid, number));
         Some(*key)
@@ -232,16 +162,16 @@ impl State {
         &mut self,
         pid: i32,
         number: i64,
-        userfault: OwnedFd,
+        userfault: impl Into<K::Guard>,
     ) -> Result<ImageKey, Errno> {
-        let userfault = Userfault(userfault);
-        userfault.enable()?;
-        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        let userfault = userfault.into();
+        self.kernel.enable(&userfault)?;
+        let bell = self.kernel.bell()?;
         let image = Image::new(userfault, bell, Some((pid, number)), 0);
         Ok(self.insert(image))
     }
 
-    fn insert(&mut self, image: Image) -> ImageKey {
+    fn insert(&mut self, image: Image<K>) -> ImageKey {
         self.newest += 1;
         let key = ImageKey(self.newest);
         self.images.insert(key, image);
@@ -271,10 +201,10 @@ impl State {
         if bytes != segment.bytes() || !start.is_multiple_of(PAGE_BYTES) {
             return Err(Errno::INVAL);
         }
-        let writable = Pages::none(segment.pages);
-        userfault.register(start, bytes)?;
+        let none = Pages::none(segment.pages);
+        self.kernel.register(&userfault, start, bytes)?;
         loop {
-            match userfault.protect(start, bytes, true) {
+            match self.kernel.protect(&userfault, (start, bytes), true) {
                 Ok(()) => break,
                 Err(Errno::AGAIN) => self.take_events(key),
                 Err(errno) => return Err(errno),
@@ -282,13 +212,13 @@ impl State {
         }
         let segment = self.segments.values_mut().find(|segment| segment.id == id);
         let segment = segment.ok_or(Errno::INVAL)?;
-        segment.attaches.push(Attach { image: key, start, writable });
+        segment.attaches.push(Attach { image: key, start, writable: none.clone(), gone: none });
         Ok(())
     }
 
     /// Bytes of the segment that an image has attached at an address.
     pub(super) fn attached_bytes(&self, key: ImageKey, start: usize) -> Option<usize> {
-        let has = |segment: &&Segment| {
+        let has = |segment: &&Segment<K>| {
             segment.attaches.iter().any(|attach| attach.image == key && attach.start == start)
         };
         self.segments.values().find(has).map(Segment::bytes)
@@ -296,7 +226,7 @@ impl State {
 
     /// Where in this node's memory a fault's page lies, and how many pages the image is to get from there on.
     pub(super) fn place(&mut self, key: ImageKey, fault: Fault) -> Option<(usize, usize)> {
-        let (area, page) = self.find(key, fault.address)?;
+        let (area, page, _) = self.find(key, fault.address)?;
         let segment = self.segments.get(&area)?;
         let image = self.images.get_mut(&key)?;
         let pages =
@@ -304,56 +234,68 @@ impl State {
         Some((segment.address + page * PAGE_BYTES, pages))
     }
 
-    fn find(&self, key: ImageKey, address: usize) -> Option<(u32, usize)> {
+    /// The area and the page that an image has at an address, and by which attach.
+    fn find(&self, key: ImageKey, address: usize) -> Option<(u32, usize, usize)> {
         self.segments.iter().find_map(|(area, segment)| {
-            let within = |attach: &&Attach| {
-                attach.image == key
-                    && (attach.start..attach.start + segment.bytes()).contains(&address)
+            let page = |attach: &Attach| {
+                let within = attach.start..attach.start + segment.bytes();
+                let page = within.contains(&address).then(|| (address - attach.start) / PAGE_BYTES);
+                page.filter(|page| attach.image == key && !attach.gone.has(*page))
             };
-            let attach = segment.attaches.iter().find(within)?;
-            Some((*area, (address - attach.start) / PAGE_BYTES))
+            let mut attaches = segment.attaches.iter().enumerate();
+            attaches.find_map(|(index, attach)| Some((*area, page(attach)?, index)))
         })
     }
 
-    /// Puts a page into the export that this node has, unless it is there, and lets the thread go on that trapped at an
+    /// Puts a page into the export that this node has at `place`, unless it is there, and lets the thread go on that trapped at an
     /// address. The caller has the minipage's lock.
     pub(super) fn export(
         &mut self,
         key: ImageKey,
         Fault { address, writes }: Fault,
-        contents: *const u8,
+        (place, contents): (usize, *const u8),
     ) -> Result<(), Errno> {
-        let Some((area, page)) = self.find(key, address) else { return Ok(()) };
-        let Some(segment) = self.segments.get_mut(&area) else { return Ok(()) };
-        if !segment.present.has(page) {
-            super::page_copies::write(&segment.object, page, contents)?;
-            segment.present.set(page, true);
-        }
-        if !writes {
-            self.wake(key, address);
-            return Ok(());
-        }
-        let bytes = segment.bytes();
-        let attach = segment.attaches.iter_mut().find(|attach| {
-            attach.image == key && (attach.start..attach.start + bytes).contains(&address)
-        });
-        if let Some(attach) = attach {
-            attach.writable.set(page, true);
+        loop {
+            let found = self.find(key, address).and_then(|(area, page, attach)| {
+                let segment = self.segments.get_mut(&area)?;
+                let lies_there = segment.address + page * PAGE_BYTES == place;
+                lies_there.then_some((segment, page, attach))
+            });
+            let Some((segment, page, attach)) = found else {
+                // Something else is there since the page was asked for: who trapped tries again.
+                self.wake(key, address);
+                return Ok(());
+            };
+            if !segment.present.has(page) {
+                self.kernel.write(&segment.object, page, contents)?;
+                segment.present.set(page, true);
+            }
+            if !writes {
+                self.wake(key, address);
+                return Ok(());
+            }
+            segment.attaches[attach].writable.set(page, true);
             segment.written.set(page, true);
+            match self.protect(key, address, false) {
+                Ok(()) => return Ok(()),
+                Err(Errno::AGAIN) => self.take_events(key),
+                Err(_) => {
+                    self.wake(key, address);
+                    return Ok(());
+                }
+            }
         }
-        self.protect(key, address, false);
-        Ok(())
     }
 
-    pub(super) fn wake(&self, key: ImageKey, address: usize) {
+    pub(super) fn wake(&mut self, key: ImageKey, address: usize) {
         if let Some(image) = self.images.get(&key) {
             // Of a process that is gone nobody waits.
-            let _ = image.userfault.wake(address, PAGE_BYTES);
+            let _ = self.kernel.wake(&image.userfault, address, PAGE_BYTES);
         }
     }
 
     /// The userfaultfd and the bell of an image, for who serves it; none of one that is gone.
-    pub(super) fn ways_in(&self, key: ImageKey) -> Option<(Arc<Userfault>, Arc<OwnedFd>)> {
+    pub(super) fn ways_in(&self, key: ImageKey) -> Option<WaysIn<K>> {
         let image = self.images.get(&key)?;
         Some((Arc::clone(&image.userfault), Arc::clone(&image.bell)))
     }

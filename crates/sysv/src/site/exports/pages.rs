@@ -1,7 +1,7 @@
 //! A set of pages of a segment.
 
 /// A bit for each page.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 pub(super) struct Pages(Vec<u64>);
 
 impl Pages {

@@ -113,7 +113,8 @@ impl Site {
                     } else {
                         (*access).max(Access::ReadOnly)
                     };
-                    self.exports.lock().export(*key, fault, self.page(page)).unwrap();
+                    let from = (place, self.page(page).cast_const());
+                    self.exports.lock().export(*key, fault, from).unwrap();
                 }
             }
         }
@@ -211,7 +212,7 @@ fn a_page_that_is_there_is_read_without_anybody() {
     let fault = Fault { address: start, writes: false };
     // SAFETY: the privileged view.
     unsafe { site.page(0).cast::<u64>().write(42) };
-    site.exports.lock().export(key, fault, site.page(0)).unwrap();
+    site.exports.lock().export(key, fault, (PLACE, site.page(0))).unwrap();
     // Nobody serves faults here: one would never end.
     assert_eq!(counter(start, 0).load(Ordering::SeqCst), 42);
     assert!(site.exports.lock().faults(key).is_empty());
