@@ -49,7 +49,10 @@ pub(super) fn serve(
         Ask::ShmAttach => calls.shm_attach(&arrived),
         Ask::Device => calls.device(),
         Ask::ShmGuard => calls.shm_guard(arrived),
-        Ask::ShmAbandon => calls.done(calls.detach(int(first))),
+        Ask::ShmAbandon => {
+            let attached = connection.attaches(None);
+            calls.done(attached.map_or(Ok(()), |id| calls.detach(id)));
+        }
         Ask::ShmDetach => calls.shm_detach(first),
         Ask::ShmControl => {
             site.exports.lock().sweep();
@@ -98,6 +101,17 @@ pub(super) fn serve(
         }
         Ask::Forked => calls.forked(),
         Ask::Hello | Ask::Cancel => calls.done(Err(libc::EPROTO)),
+    }
+}
+
+/// A socket is closed: what its process was about to attach it has not.
+pub(super) fn abandon(
+    site: &'static Site,
+    runtime: &'static Runtime,
+    connection: &Arc<Connection>,
+) {
+    if let Some(id) = connection.attaches(None) {
+        let _ = Calls { site, runtime, connection }.detach(id);
     }
 }
 
@@ -153,8 +167,10 @@ impl Calls<'_> {
         let taker = Box::new(move |reply| {
             connection.answer(&encode(reply, Kind::Msg, false, false));
         });
-        let id = self.site.authority.ask(self.runtime, caller, request, taker);
-        self.connection.blocks(id);
+        self.connection.while_it_lives(|| {
+            let id = self.site.authority.ask(self.runtime, caller, request, taker);
+            self.connection.blocks(id);
+        });
     }
 
     fn control(
@@ -214,6 +230,7 @@ impl Calls<'_> {
         let Some((object, place)) = exports.lock().segment(id) else {
             return self.done(Err(libc::EIDRM));
         };
+        self.connection.attaches(Some(id));
         let result = i64::try_from(bytes).unwrap_or(i64::MAX);
         let answer = Answer { result, extra: [i64::try_from(place).unwrap_or(0), 0] };
         self.connection.answer_with(answer, &[], Some(object.as_fd()));
@@ -263,6 +280,10 @@ impl Calls<'_> {
         };
         let guarded =
             key.and_then(|key| exports.guard(key, int(id), address(start), address(bytes)));
+        if guarded.is_ok() {
+            // From now on its image counts.
+            self.connection.attaches(None);
+        }
         drop(exports);
         self.site.pass_notes(self.runtime);
         self.done(guarded.map_err(Errno::raw_os_error));

@@ -3,7 +3,7 @@
 use core::mem::MaybeUninit;
 use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::{BorrowedFd, OwnedFd};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use multigrain_runtime::Runtime;
@@ -18,6 +18,7 @@ use rustix::net::{
 };
 use rustix::rand::{GetRandomFlags, getrandom};
 
+use super::processes::Ended;
 use super::structures::Encoded;
 use crate::ipc::{CallId, Caller, Process};
 
@@ -67,6 +68,10 @@ pub(super) struct Connection {
     pub(super) fork: i64,
     /// The call that blocks.
     blocked: Mutex<Option<CallId>>,
+    /// The segment that it is about to map.
+    attaching: Mutex<Option<i32>>,
+    /// Of its process.
+    ended: OnceLock<Arc<Ended>>,
 }
 
 /// A call as it came.
@@ -95,7 +100,17 @@ impl Connection {
         let [image, fork, ..] = hello.arguments;
         let groups = super::program::groups_of(&socket);
         let (pid, user) = (peer.pid.as_raw_nonzero().get(), peer.uid.as_raw());
-        Some(Self { socket, pid, user, groups, image, fork, blocked: Mutex::new(None) })
+        Some(Self {
+            socket,
+            pid,
+            user,
+            groups,
+            image,
+            fork,
+            blocked: Mutex::new(None),
+            attaching: Mutex::new(None),
+            ended: OnceLock::new(),
+        })
     }
 
     /// The next call; none when the process is gone, or says what none of ours does.
@@ -151,6 +166,26 @@ impl Connection {
     /// The call that blocks, or has blocked last.
     pub(super) fn blocked(&self) -> std::sync::MutexGuard<'_, Option<CallId>> {
         self.blocked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps what says whether its process has ended.
+    pub(super) fn belongs_to(&self, ended: Arc<Ended>) {
+        let _ = self.ended.set(ended);
+    }
+
+    /// Passes a call on, unless its process has ended: what it takes would never be given back.
+    pub(super) fn while_it_lives(&self, pass_on: impl FnOnce()) {
+        let Some(ended) = self.ended.get() else { return };
+        let has_ended = ended.lock().unwrap_or_else(PoisonError::into_inner);
+        if !*has_ended {
+            pass_on();
+        }
+    }
+
+    /// The process is about to map a segment, whose attach is counted; or has mapped it, or will not. What it was about to map.
+    pub(super) fn attaches(&self, segment: Option<i32>) -> Option<i32> {
+        let mut attaching = self.attaching.lock().unwrap_or_else(PoisonError::into_inner);
+        core::mem::replace(&mut *attaching, segment)
     }
 
     /// The call that is under way may block.

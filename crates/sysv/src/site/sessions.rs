@@ -58,9 +58,14 @@ fn serve(
     let Some(connection) = connection.map(Arc::new) else { return };
     let mut room = vec![0; CALL_BYTES + MOST_BEHIND];
     let known = site.processes.add(connection.pid);
-    let failed =
-        known.err().map_or_else(Answer::default, |errno| Answer::failed(errno.raw_os_error()));
-    connection.answer_with(failed, &[], None);
+    let answer = match known {
+        Ok(ended) => {
+            connection.belongs_to(ended);
+            Answer::default()
+        }
+        Err(errno) => Answer::failed(errno.raw_os_error()),
+    };
+    connection.answer_with(answer, &[], None);
     while let Some((call, behind, descriptor)) = connection.receive(&mut room) {
         let Some(ask) = Ask::of(call.ask) else { break };
         if ask == Ask::Cancel {
@@ -75,6 +80,7 @@ fn serve(
     if let Some(id) = *connection.blocked() {
         site.authority.cancel(runtime, id, libc::EINTR);
     }
+    answers::abandon(site, runtime, &connection);
     // An exec, an end, or one socket less.
     site.exports.lock().sweep();
     site.pass_notes(runtime);
