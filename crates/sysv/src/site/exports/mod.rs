@@ -8,7 +8,8 @@
 //!
 //! Invariants: a page is in the export only while this node has access to its minipage; who has a minipage's lock changes it.
 //! Events of a userfaultfd are read under the lock of this module alone: a fork's event brings a child with all the write access
-//! that its parent has at that moment, and until it is read nobody can change that.
+//! that its parent has at that moment, and until it is read nobody can change that. Once events have been read, attaches may be
+//! elsewhere or gone: they are looked up again.
 
 mod events;
 #[cfg(test)]

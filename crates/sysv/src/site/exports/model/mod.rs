@@ -89,11 +89,8 @@ fn a_thread_detaches_what_another_one_uses() {
 
 #[test]
 fn a_thread_forks_while_another_one_traps_and_attaches() {
-    let programs = vec![
-        vec![Attach(0, 0), Fork(2), Add(0, 0)],
-        vec![Add(0, 0), Attach(0, 1), Add(1, 0)],
-        vec![Add(0, 0)],
-    ];
+    let programs =
+        vec![vec![Attach(0, 0), Fork(2)], vec![Add(0, 0), Attach(0, 1)], vec![Add(0, 0)]];
     all_of("threads, fork", programs, &[&[0, 1]], &[1], budget(1, 0, 0));
 }
 
@@ -121,6 +118,24 @@ fn pages_that_follow_each_other_go_together() {
 fn a_part_is_unmapped_and_another_segment_takes_its_place() {
     let programs = vec![vec![Attach(0, 0), Unmap(0, 1), Add(0, 0), Attach(1, 9), Add(9, 0)]];
     all_of("a part", programs, &[&[0]], &[2, 1], budget(1, 0, 0));
+}
+
+#[test]
+#[ignore = "a minute"]
+fn larger_worlds() {
+    let programs = vec![
+        vec![Attach(0, 0), Fork(2), Add(0, 0)],
+        vec![Add(0, 0), Attach(0, 1), Add(1, 0)],
+        vec![Add(0, 0)],
+    ];
+    all_of("threads, fork, both go on", programs, &[&[0, 1]], &[1], budget(1, 0, 0));
+    let programs = vec![
+        vec![Attach(0, 0), Add(0, 0), Read(0, 0), Add(0, 0)],
+        vec![Attach(0, 0), Read(0, 0), Add(0, 0)],
+    ];
+    all_of("two images, three takings", programs, &[&[0], &[1]], &[1], budget(3, 2, 0));
+    let program = vec![Attach(0, 0), Add(0, 0), Detach(0)];
+    all_of("two detach or are killed", vec![program], &[&[0], &[0]], &[1], budget(2, 1, 1));
 }
 
 /// MULTIGRAIN_SITE_RUNS says how many ways, MULTIGRAIN_SITE_SEED from which one on.
