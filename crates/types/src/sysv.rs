@@ -14,6 +14,12 @@ pub const TOKEN_BYTES: usize = 16;
 /// Most bytes behind a call or an answer: more than the longest message and the largest set of semaphores have.
 pub const MOST_BEHIND: usize = 80 << 10;
 
+/// Most bytes of a named semaphore's name, without the slash: glibc's files are called `sem.` and the name.
+pub const MOST_NAME: usize = 255 - 4;
+
+/// Highest value of a POSIX semaphore (SEM_VALUE_MAX).
+pub const MOST_SEM_VALUE: u32 = i32::MAX.cast_unsigned();
+
 /// Most operations of one semop (SEMOPM of this kernel).
 pub const MOST_OPERATIONS: usize = 500;
 
@@ -55,12 +61,26 @@ pub enum Ask {
     MsgReceive,
     /// msgctl(id, command), the structure behind it for IPC_SET.
     MsgControl,
+    /// sem_open(flags, mode, value), the name behind it without its slash; answered with an id.
+    PosixSemOpen,
+    /// The last sem_close of a process: id.
+    PosixSemClose,
+    /// sem_unlink, the name behind it.
+    PosixSemUnlink,
+    /// sem_post(id).
+    PosixSemPost,
+    /// sem_wait(id, 1), or sem_trywait(id, 0).
+    PosixSemWait,
+    /// sem_getvalue(id).
+    PosixSemValue,
+    /// A child of fork has what its parent, of this pid, has open.
+    PosixInherit,
     /// The call that waits is over, with this error number; it is answered all the same.
     Cancel,
 }
 
 impl Ask {
-    const ALL: [Self; 17] = [
+    const ALL: [Self; 24] = [
         Self::Hello,
         Self::Fork,
         Self::ShmGet,
@@ -77,6 +97,13 @@ impl Ask {
         Self::MsgSend,
         Self::MsgReceive,
         Self::MsgControl,
+        Self::PosixSemOpen,
+        Self::PosixSemClose,
+        Self::PosixSemUnlink,
+        Self::PosixSemPost,
+        Self::PosixSemWait,
+        Self::PosixSemValue,
+        Self::PosixInherit,
         Self::Cancel,
     ];
 
@@ -186,6 +213,6 @@ mod tests {
         let numbers = Ask::ALL.map(|ask| ask as u64);
         assert_eq!(numbers, core::array::from_fn(|at| at as u64 + 1));
         assert_eq!(numbers.map(Ask::of), Ask::ALL.map(Some));
-        assert_eq!((Ask::of(0), Ask::of(18)), (None, None));
+        assert_eq!((Ask::of(0), Ask::of(25)), (None, None));
     }
 }

@@ -120,8 +120,40 @@ pub enum Request {
     MsgRemove { id: i32 },
     /// `msgctl(IPC_INFO)` and `msgctl(MSG_INFO)`. Answered with `Info`.
     MsgInfo,
+    /// Of a named POSIX semaphore.
+    Posix(PosixSem),
     /// `msgctl(MSG_STAT)`; `any` is `MSG_STAT_ANY`. Answered with `Msg`.
     MsgStatIndex { index: i32, any: bool },
+}
+
+/// A call of a named POSIX semaphore, named after what it does.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PosixSem {
+    /// `sem_open`. Answered with `Done(id)`.
+    Open {
+        /// Without the slash.
+        name: Vec<u8>,
+        /// `O_CREAT`, `O_EXCL`.
+        flags: i32,
+        /// Rights of one that is made, without what the umask takes.
+        mode: u32,
+        /// Its value.
+        value: u32,
+    },
+    /// The last `sem_close` of the process.
+    Close(i32),
+    /// `sem_unlink`.
+    Unlink(Vec<u8>),
+    /// `sem_post`.
+    Post(i32),
+    /// `sem_wait` and the like, whose time the caller keeps: see [`super::Ipc::cancel`].
+    Wait(i32),
+    /// `sem_trywait`.
+    Try(i32),
+    /// `sem_getvalue`.
+    Value(i32),
+    /// The process is a child, by fork, of this one of its site: it has open what that has.
+    Inherit(i32),
 }
 
 /// What a call is answered with.

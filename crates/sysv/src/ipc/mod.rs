@@ -1,6 +1,8 @@
 //! What the System V calls mean: one namespace of segments, semaphores and queues, whatever machines its processes
 //! run on.
 //!
+//! Named POSIX semaphores (sem_overview(7)) are a kind of their own beside those of semget.
+//!
 //! Role: the semantics of shmget(2), shmop(2), shmctl(2), semget(2), semop(2), semctl(2), msgget(2), msgop(2) and
 //! msgctl(2), errno for errno and in the order of wakes that Linux has. It is deterministic: a call comes in with who
 //! makes it and at what time, and events go out. It knows no clock, no socket and no memory: a segment is a size and
@@ -26,6 +28,7 @@ mod limits;
 mod msg;
 mod msg_queue;
 mod permission;
+mod posix_sem;
 mod registry;
 mod sem;
 mod sem_set;
@@ -37,13 +40,14 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use call::{
-    CallId, Caller, Event, Info, MsgStat, Operation, PermissionStat, Process, Reply, Request,
+    CallId, Caller, Event, Info, MsgStat, Operation, PermissionStat, PosixSem, Process, Reply, Request,
     SemStat, ShmStat,
 };
 use errno::Errno;
 pub use limits::Limits;
 use msg::Queues;
 use msg_queue::Message;
+use posix_sem::PosixSems;
 use sem::Sets;
 use shm::Segments;
 
@@ -52,6 +56,7 @@ use shm::Segments;
 enum Place {
     Set(i32),
     Queue(i32),
+    Posix(i32),
 }
 
 /// A call that waits.
@@ -68,6 +73,7 @@ pub struct Ipc {
     segments: Segments,
     sets: Sets,
     queues: Queues,
+    posix: PosixSems,
     waiting: BTreeMap<CallId, Waiting>,
 }
 
@@ -80,6 +86,7 @@ impl Ipc {
             segments: Segments::new(),
             sets: Sets::new(),
             queues: Queues::new(),
+            posix: PosixSems::new(),
             waiting: BTreeMap::new(),
         }
     }
@@ -92,7 +99,7 @@ impl Ipc {
             Ok(Some(reply)) => out.push(Event::Reply(id, reply)),
             Err(Errno(errno)) => out.push(Event::Reply(id, Reply::Failed(errno))),
             Ok(None) => {
-                let place = place.expect("only calls at a set or a queue wait");
+                let place = place.expect("only calls at a set, a queue or a semaphore wait");
                 self.waiting.insert(id, Waiting { process: caller.process, place });
             }
         }
@@ -112,6 +119,7 @@ impl Ipc {
         let from = out.len();
         self.drop_calls(|caller| caller == process);
         self.sets.ended(process, now, out);
+        self.posix.ended(|opener| opener == process);
         self.forget_answered(&out[from..]);
     }
 
@@ -135,6 +143,7 @@ impl Ipc {
         for process in processes {
             self.sets.ended(process, now, out);
         }
+        self.posix.ended(|opener| opener.site == site);
         self.forget_answered(&out[from..]);
     }
 
@@ -146,7 +155,7 @@ impl Ipc {
         request: Request,
         out: &mut Vec<Event>,
     ) -> Result<Option<Reply>, Errno> {
-        let Self { limits, segments, sets, queues, .. } = self;
+        let Self { limits, segments, sets, queues, posix, .. } = self;
         let reply = match request {
             Request::ShmGet { key, bytes, flags } => {
                 segments.get_or_create(limits, caller, key, bytes, flags)
@@ -197,6 +206,8 @@ impl Ipc {
             Request::MsgRemove { id } => queues.remove(caller, id, out),
             Request::MsgInfo => Ok(Reply::Info(queues.info(limits))),
             Request::MsgStatIndex { index, any } => queues.stat_index(caller, index, any),
+
+            Request::Posix(request) => return posix.carry_out(call, caller, request, out),
         };
         reply.map(Some)
     }
@@ -216,6 +227,7 @@ impl Ipc {
         match waiting.place {
             Place::Set(id) => self.sets.cancel(id, call),
             Place::Queue(id) => self.queues.cancel(id, call),
+            Place::Posix(id) => self.posix.cancel(id, call),
         }
         true
     }
@@ -235,6 +247,8 @@ fn place_of(request: &Request) -> Option<Place> {
         Some(Place::Set(*id))
     } else if let Request::MsgSend { id, .. } | Request::MsgReceive { id, .. } = request {
         Some(Place::Queue(*id))
+    } else if let Request::Posix(PosixSem::Wait(id)) = request {
+        Some(Place::Posix(*id))
     } else {
         None
     }

@@ -8,7 +8,7 @@ use multigrain_runtime::{Runtime, error_code};
 use multigrain_types::sysv::{Answer, Ask};
 use rustix::io::Errno;
 
-use super::Site;
+use super::{Site, posix};
 use super::connection::{Arrived, Connection};
 use super::structures::{Encoded, Kind, encode, structure};
 use crate::ipc::{Operation, Reply, Request};
@@ -96,6 +96,16 @@ pub(super) fn serve(
             drop(exports);
             calls.done(Ok(()));
         }
+        Ask::PosixSemWait => calls.blocking(&arrived, posix::request(&arrived, connection.pid)),
+        Ask::PosixSemOpen
+        | Ask::PosixSemClose
+        | Ask::PosixSemUnlink
+        | Ask::PosixSemPost
+        | Ask::PosixSemValue
+        | Ask::PosixInherit => match posix::request(&arrived, connection.pid) {
+            Some(request) => calls.short(&arrived, request),
+            None => calls.done(Err(libc::EPROTO)),
+        },
         Ask::Hello | Ask::Cancel => calls.done(Err(libc::EPROTO)),
     }
 }

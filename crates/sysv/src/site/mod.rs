@@ -16,6 +16,7 @@ mod exports;
 mod faults;
 mod images;
 mod page_copies;
+mod posix;
 mod processes;
 mod program;
 mod segments;
