@@ -98,6 +98,8 @@ run forker -c 2
 run stress -r 1000 -t 1
 run stress -r 1000 -t 3 -N 5
 run stress -r 500 -t 2 -N 40 -c 2
+run posix_sem -r 100
+run posix_sem -r 50 -c 3
 # A futex wakes who waits on the same machine: between nodes there is none.
 if [ -n "$runner" ] && [ "$processes" -gt 1 ]; then
     run conformance -x futex -x 'pthread objects' -x 'two sites'
