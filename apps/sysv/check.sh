@@ -100,6 +100,8 @@ run stress -r 1000 -t 3 -N 5
 run stress -r 500 -t 2 -N 40 -c 2
 run posix_sem -r 100
 run posix_sem -r 50 -c 3
+run posix_shm -r 50
+run posix_shm -r 20 -c 2
 # A futex wakes who waits on the same machine: between nodes there is none.
 if [ -n "$runner" ] && [ "$processes" -gt 1 ]; then
     run conformance -x futex -x 'pthread objects' -x 'two sites'

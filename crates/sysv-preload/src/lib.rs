@@ -9,6 +9,8 @@
 mod fork;
 pub mod messages;
 pub mod named_semaphores;
+mod names;
+pub mod objects;
 pub mod segments;
 pub mod semaphores;
 mod site;

@@ -14,6 +14,7 @@ use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, Ordering};
 use libc::{sem_t, timespec};
 use multigrain_types::sysv::{Ask, MOST_NAME};
 
+use crate::names::{name_of, unlink};
 use crate::site::{Bytes, Wait, ask, close, errno, exchange};
 use crate::{failed, returned};
 
@@ -31,11 +32,8 @@ struct Record {
 unsafe impl Sync for Record {}
 
 impl Record {
-    const FREE: Self = Self {
-        id: AtomicI32::new(0),
-        opens: AtomicU32::new(0),
-        _rest: UnsafeCell::new([0; 6]),
-    };
+    const FREE: Self =
+        Self { id: AtomicI32::new(0), opens: AtomicU32::new(0), _rest: UnsafeCell::new([0; 6]) };
 
     fn is_open(&self) -> bool {
         self.opens.load(Ordering::Acquire) > 0
@@ -132,21 +130,6 @@ static AT_START: extern "C" fn() = {
     at_start
 };
 
-/// A name without its slashes, as it goes to the site.
-fn name_of(name: *const c_char) -> Result<Bytes, c_int> {
-    // SAFETY: the caller's string, as the C library reads it.
-    let name = unsafe { CStr::from_ptr(name) }.to_bytes();
-    let slashes = name.iter().take_while(|&&byte| byte == b'/').count();
-    let name = &name[slashes..];
-    if name.is_empty() || name.contains(&b'/') {
-        return Err(libc::EINVAL);
-    }
-    if name.len() > MOST_NAME {
-        return Err(libc::ENAMETOOLONG);
-    }
-    Ok(Bytes(name.as_ptr().cast_mut().cast(), name.len()))
-}
-
 /// sem_open(3). It is variadic in C: on the processors that this is built for, its third and fourth arguments lie where those
 /// of a function of four lie.
 ///
@@ -159,7 +142,7 @@ pub unsafe extern "C" fn sem_open(
     mode: libc::mode_t,
     value: c_uint,
 ) -> *mut sem_t {
-    let opened = name_of(name).and_then(|name| {
+    let opened = name_of(name, MOST_NAME).and_then(|name| {
         let flags = flags & (libc::O_CREAT | libc::O_EXCL);
         let (mode, value) = if flags & libc::O_CREAT == 0 { (0, 0) } else { (mode, value) };
         begin_change();
@@ -216,8 +199,7 @@ pub unsafe extern "C" fn sem_close(semaphore: *mut sem_t) -> c_int {
 /// As the C library's: a string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sem_unlink(name: *const c_char) -> c_int {
-    let unlinked = name_of(name).and_then(|name| ask(Ask::PosixSemUnlink, [0; 4], name));
-    returned(unlinked)
+    returned(unlink(Ask::PosixSemUnlink, name, MOST_NAME))
 }
 
 /// Asks something of a semaphore.

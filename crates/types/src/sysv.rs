@@ -39,7 +39,7 @@ pub enum Ask {
     ShmAttach,
     /// The device that userfaultfds come of, for a process that may not make one itself.
     Device,
-    /// The second half: segment, start, bytes, flags; with the userfaultfd of the process if the site has it not.
+    /// The second half: segment, start, bytes, its first page; with the userfaultfd of the process if the site has it not.
     ShmGuard,
     /// The second half failed: the attach to this segment is off.
     ShmAbandon,
@@ -75,12 +75,21 @@ pub enum Ask {
     PosixSemValue,
     /// A child of fork has what its parent, of this pid, has open.
     PosixInherit,
+    /// shm_open(flags, mode), the name behind it; answered with a descriptor that stands for the object.
+    PosixShmOpen,
+    /// shm_unlink, the name behind it.
+    PosixShmUnlink,
+    /// ftruncate of the descriptor with this inode: inode and bytes, its device behind it.
+    PosixShmSize,
+    /// The first half of a shared mmap: inode, whether it is to be written, offset and bytes, the device behind it. Answered
+    /// with whether it may be written, where to map it if nothing is said, the number of the segment, and its memory object.
+    PosixShmMap,
     /// The call that waits is over, with this error number; it is answered all the same.
     Cancel,
 }
 
 impl Ask {
-    const ALL: [Self; 24] = [
+    const ALL: [Self; 28] = [
         Self::Hello,
         Self::Fork,
         Self::ShmGet,
@@ -104,6 +113,10 @@ impl Ask {
         Self::PosixSemWait,
         Self::PosixSemValue,
         Self::PosixInherit,
+        Self::PosixShmOpen,
+        Self::PosixShmUnlink,
+        Self::PosixShmSize,
+        Self::PosixShmMap,
         Self::Cancel,
     ];
 
@@ -213,6 +226,6 @@ mod tests {
         let numbers = Ask::ALL.map(|ask| ask as u64);
         assert_eq!(numbers, core::array::from_fn(|at| at as u64 + 1));
         assert_eq!(numbers.map(Ask::of), Ask::ALL.map(Some));
-        assert_eq!((Ask::of(0), Ask::of(25)), (None, None));
+        assert_eq!((Ask::of(0), Ask::of(29)), (None, None));
     }
 }

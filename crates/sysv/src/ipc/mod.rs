@@ -1,7 +1,8 @@
 //! What the System V calls mean: one namespace of segments, semaphores and queues, whatever machines its processes
 //! run on.
 //!
-//! Named POSIX semaphores (sem_overview(7)) are a kind of their own beside those of semget.
+//! POSIX names (sem_overview(7), shm_overview(7)) are kinds of their own: named semaphores and shared memory objects. Where a
+//! segment is named that may be either, an object is `!id`.
 //!
 //! Role: the semantics of shmget(2), shmop(2), shmctl(2), semget(2), semop(2), semctl(2), msgget(2), msgop(2) and
 //! msgctl(2), errno for errno and in the order of wakes that Linux has. It is deterministic: a call comes in with who
@@ -29,6 +30,7 @@ mod msg;
 mod msg_queue;
 mod permission;
 mod posix_sem;
+mod posix_shm;
 mod registry;
 mod sem;
 mod sem_set;
@@ -40,14 +42,15 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use call::{
-    CallId, Caller, Event, Info, MsgStat, Operation, PermissionStat, PosixSem, Process, Reply, Request,
-    SemStat, ShmStat,
+    CallId, Caller, Event, Info, MsgStat, Operation, PermissionStat, PosixSem, PosixShm, Process,
+    Reply, Request, SemStat, ShmStat,
 };
 use errno::Errno;
 pub use limits::Limits;
 use msg::Queues;
 use msg_queue::Message;
 use posix_sem::PosixSems;
+use posix_shm::Objects;
 use sem::Sets;
 use shm::Segments;
 
@@ -74,6 +77,7 @@ pub struct Ipc {
     sets: Sets,
     queues: Queues,
     posix: PosixSems,
+    objects: Objects,
     waiting: BTreeMap<CallId, Waiting>,
 }
 
@@ -87,6 +91,7 @@ impl Ipc {
             sets: Sets::new(),
             queues: Queues::new(),
             posix: PosixSems::new(),
+            objects: Objects::new(),
             waiting: BTreeMap::new(),
         }
     }
@@ -125,11 +130,18 @@ impl Ipc {
 
     /// One attach more, of a child that is forked. `process` is the parent, whom the kernel names as the last.
     pub fn forked_attach(&mut self, segment: i32, process: Process, now: i64) {
-        self.segments.forked_attach(segment, process, now);
+        if segment < 0 {
+            self.objects.mapped(!segment, process.site);
+        } else {
+            self.segments.forked_attach(segment, process, now);
+        }
     }
 
     /// One attach less without a call: a process has ended, called exec, or unmapped or replaced the memory.
     pub fn detached(&mut self, segment: i32, process: Process, now: i64, out: &mut Vec<Event>) {
+        if segment < 0 {
+            return self.objects.unmapped(!segment, process.site, out);
+        }
         // A site that has no attach is told nothing: it made no call.
         drop(self.segments.detach(segment, process, now, out));
     }
@@ -144,6 +156,7 @@ impl Ipc {
             self.sets.ended(process, now, out);
         }
         self.posix.ended(|opener| opener.site == site);
+        self.objects.site_lost(site, out);
         self.forget_answered(&out[from..]);
     }
 
@@ -155,7 +168,7 @@ impl Ipc {
         request: Request,
         out: &mut Vec<Event>,
     ) -> Result<Option<Reply>, Errno> {
-        let Self { limits, segments, sets, queues, posix, .. } = self;
+        let Self { limits, segments, sets, queues, posix, objects, .. } = self;
         let reply = match request {
             Request::ShmGet { key, bytes, flags } => {
                 segments.get_or_create(limits, caller, key, bytes, flags)
@@ -208,6 +221,7 @@ impl Ipc {
             Request::MsgStatIndex { index, any } => queues.stat_index(caller, index, any),
 
             Request::Posix(request) => return posix.carry_out(call, caller, request, out),
+            Request::PosixShm(request) => objects.carry_out(limits, caller, request, out),
         };
         reply.map(Some)
     }

@@ -80,7 +80,7 @@ impl PosixSems {
         mode: u32,
         value: u32,
     ) -> Result<i32, Errno> {
-        check_name(&name)?;
+        check_name(&name, MOST_NAME)?;
         let create = flags & libc::O_CREAT != 0;
         let exclusive = create && flags & libc::O_EXCL != 0;
         let found = self.names.get(&name).copied();
@@ -203,9 +203,10 @@ impl Semaphore {
     }
 }
 
-fn check_name(name: &[u8]) -> Result<(), Errno> {
+/// Whether it can be a file's name.
+pub(super) fn check_name(name: &[u8], most: usize) -> Result<(), Errno> {
     if name.is_empty() || name.iter().any(|byte| matches!(byte, b'/' | 0)) {
         return Err(Errno::INVAL);
     }
-    if name.len() > MOST_NAME { Err(Errno::NAME_TOO_LONG) } else { Ok(()) }
+    if name.len() > most { Err(Errno::NAME_TOO_LONG) } else { Ok(()) }
 }

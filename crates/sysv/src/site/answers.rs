@@ -8,9 +8,9 @@ use multigrain_runtime::{Runtime, error_code};
 use multigrain_types::sysv::{Answer, Ask};
 use rustix::io::Errno;
 
-use super::{Site, posix};
 use super::connection::{Arrived, Connection};
 use super::structures::{Encoded, Kind, encode, structure};
+use super::{Site, posix, posix_shm};
 use crate::ipc::{Operation, Reply, Request};
 
 /// Bytes of a `struct sembuf`.
@@ -106,6 +106,9 @@ pub(super) fn serve(
             Some(request) => calls.short(&arrived, request),
             None => calls.done(Err(libc::EPROTO)),
         },
+        Ask::PosixShmOpen | Ask::PosixShmUnlink | Ask::PosixShmSize | Ask::PosixShmMap => {
+            posix_shm::Calls { site, runtime, connection }.serve(&arrived);
+        }
         Ask::Hello | Ask::Cancel => calls.done(Err(libc::EPROTO)),
     }
 }
@@ -143,6 +146,10 @@ impl Calls<'_> {
     }
 
     fn detach(&self, id: i32) -> Result<(), i32> {
+        if id < 0 {
+            self.site.authority.detached(self.runtime, id, self.connection.pid);
+            return Ok(());
+        }
         if let Reply::Failed(errno) = self.call_as_site(Request::ShmDetach { id }) {
             return Err(errno);
         }
@@ -246,7 +253,7 @@ impl Calls<'_> {
     }
 
     fn shm_guard(&self, arrived: Arrived<'_>) {
-        let [id, start, bytes, _] = arrived.call.arguments;
+        let [id, start, bytes, first] = arrived.call.arguments;
         let Connection { pid, image, fork, .. } = **self.connection;
         let mut exports = self.site.exports.lock();
         let key = match (exports.image_of(pid, image, fork), arrived.descriptor) {
@@ -254,8 +261,9 @@ impl Calls<'_> {
             (None, Some(userfault)) => exports.add_image(pid, image, userfault),
             (None, None) => Err(Errno::PERM),
         };
+        let part = (int(id), address(first));
         let guarded =
-            key.and_then(|key| exports.guard(key, int(id), address(start), address(bytes)));
+            key.and_then(|key| exports.guard_part(key, part, address(start), address(bytes)));
         drop(exports);
         self.site.pass_notes(self.runtime);
         self.done(guarded.map_err(Errno::raw_os_error));

@@ -16,7 +16,9 @@ mod exports;
 mod faults;
 mod images;
 mod page_copies;
+mod placeholders;
 mod posix;
+mod posix_shm;
 mod processes;
 mod program;
 mod segments;
@@ -28,6 +30,7 @@ use std::path::Path;
 use std::sync::mpsc::Receiver;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use multigrain_runtime::{Runtime, runtime};
 
@@ -38,6 +41,9 @@ use segments::Areas;
 
 /// The barrier that all sites pass before a program starts.
 const READY: u32 = 0x5359_5356;
+
+/// Between two looks which objects processes have descriptors of.
+const SWEEP: Duration = Duration::from_secs(1);
 
 /// A site.
 struct Site {
@@ -91,11 +97,16 @@ impl Site {
     }
 
     fn watch_processes(&'static self, runtime: &'static Runtime) {
+        let mut swept = Instant::now();
         loop {
             self.processes.wait();
             self.catch_up(runtime);
             self.exports.lock().sweep();
             self.pass_notes(runtime);
+            if swept.elapsed() >= SWEEP {
+                posix_shm::sweep(self, runtime);
+                swept = Instant::now();
+            }
         }
     }
 
@@ -131,6 +142,9 @@ impl Site {
     fn remove_segments(&'static self, runtime: &'static Runtime, gone: &Receiver<i32>) {
         while let Ok(id) = gone.recv() {
             self.areas.remove(runtime, &self.exports, id);
+            if id < 0 {
+                self.authority.placeholders().remove(!id);
+            }
         }
     }
 }

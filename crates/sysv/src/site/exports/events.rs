@@ -71,18 +71,22 @@ impl State {
         }
     }
 
-    /// What is unmapped as a whole is detached. Nothing that is mapped at the same place meanwhile is here yet: it is
-    /// write-protected before it is, and the kernel refuses that until this event is read.
+    /// What is unmapped is detached; where parts stay, each counts as an attach, as mappings do in the kernel. Nothing that is mapped
+    /// at the same place meanwhile is here yet: it is write-protected before it is, and the kernel refuses that until this event
+    /// is read.
     fn unmapped(&mut self, key: ImageKey, range: Range<usize>) {
         let pid = self.images.get(&key).and_then(|image| image.process).map_or(0, |(pid, _)| pid);
         for segment in self.segments.values_mut() {
-            let (bytes, before) = (segment.bytes(), segment.attaches.len());
-            segment.attaches.retain(|attach| {
-                let whole = range.start <= attach.start && attach.start + bytes <= range.end;
-                attach.image != key || !whole
-            });
-            for _ in segment.attaches.len()..before {
-                self.notes.push_back(Note::Detached { segment: segment.id, pid });
+            let of_image = |attach: &mut Attach| attach.image == key;
+            let before: Vec<Attach> = segment.attaches.extract_if(.., of_image).collect();
+            for attach in before {
+                let left = rest(&attach, &range);
+                match left.len() {
+                    0 => self.notes.push_back(Note::Detached { segment: segment.id, pid }),
+                    1 => {}
+                    _ => self.notes.push_back(Note::Forked { segment: segment.id, pid }),
+                }
+                segment.attaches.extend(left);
             }
         }
     }
@@ -107,4 +111,19 @@ impl State {
             image.ring();
         }
     }
+}
+
+/// What is left of an attach when a range of addresses is unmapped.
+fn rest(attach: &Attach, range: &Range<usize>) -> Vec<Attach> {
+    let end = attach.start + attach.bytes();
+    let pieces = [attach.start..end.min(range.start), attach.start.max(range.end)..end];
+    let within = pieces.into_iter().filter(|piece| piece.start < piece.end);
+    let page = |address: usize| attach.part.start + (address - attach.start) / PAGE_BYTES;
+    within
+        .map(|piece| Attach {
+            start: piece.start,
+            part: page(piece.start)..page(piece.end),
+            ..attach.clone()
+        })
+        .collect()
 }

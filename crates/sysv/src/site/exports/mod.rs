@@ -41,13 +41,32 @@ pub(super) enum Note {
     NewImage(ImageKey),
 }
 
-/// A mapping of a segment in an image.
+/// A mapping of a segment, or of a part, in an image.
 #[derive(Clone, Debug)]
 struct Attach {
     image: ImageKey,
     start: usize,
-    /// Pages that this image may write through it.
+    /// Pages of the segment that are mapped, the first at `start`.
+    part: Range<usize>,
+    /// Pages of the segment that this image may write through it.
     writable: Pages,
+}
+
+impl Attach {
+    fn bytes(&self) -> usize {
+        self.part.len() * PAGE_BYTES
+    }
+
+    fn address_of(&self, page: usize) -> usize {
+        self.start + (page - self.part.start) * PAGE_BYTES
+    }
+
+    /// Which page of the segment an address of an image is.
+    fn page_at(&self, image: ImageKey, address: usize) -> Option<usize> {
+        let within =
+            self.image == image && (self.start..self.start + self.bytes()).contains(&address);
+        within.then(|| self.part.start + (address - self.start) / PAGE_BYTES)
+    }
 }
 
 /// A segment as this site has it.
@@ -62,12 +81,6 @@ struct Segment {
     /// Pages that an image could write since they were last read from the export, though it may be gone.
     written: Pages,
     attaches: Vec<Attach>,
-}
-
-impl Segment {
-    fn bytes(&self) -> usize {
-        self.pages * PAGE_BYTES
-    }
 }
 
 /// All of them.
@@ -129,7 +142,7 @@ impl State {
                 let found = segment.attaches.iter().enumerate();
                 let mut found = found.filter(|(_, attach)| attach.writable.has(page));
                 let (index, attach) = found.next()?;
-                Some((index, attach.image, attach.start + page * PAGE_BYTES))
+                Some((index, attach.image, attach.address_of(page)))
             });
             let Some((index, image, address)) = writer else { return };
             self.protect(image, address, true);
@@ -257,10 +270,16 @@ impl State {
     }
 
     /// A process has mapped a segment's export, closed: it is guarded when this returns.
-    pub(super) fn guard(
+    #[cfg(test)]
+    fn guard(&mut self, key: ImageKey, id: i32, start: usize, bytes: usize) -> Result<(), Errno> {
+        self.guard_part(key, (id, 0), start, bytes)
+    }
+
+    /// A process has mapped a part of a segment's export, closed, from a page on: it is guarded when this returns.
+    pub(super) fn guard_part(
         &mut self,
         key: ImageKey,
-        id: i32,
+        (id, first): (i32, usize),
         start: usize,
         bytes: usize,
     ) -> Result<(), Errno> {
@@ -268,7 +287,9 @@ impl State {
             self.images.get(&key).map(|image| Arc::clone(&image.userfault)).ok_or(Errno::INVAL)?;
         let segment = self.segments.values_mut().find(|segment| segment.id == id);
         let segment = segment.ok_or(Errno::INVAL)?;
-        if bytes != segment.bytes() || !start.is_multiple_of(PAGE_BYTES) {
+        let aligned = bytes.is_multiple_of(PAGE_BYTES) && start.is_multiple_of(PAGE_BYTES);
+        let end = first.saturating_add(bytes / PAGE_BYTES);
+        if !aligned || bytes == 0 || end > segment.pages {
             return Err(Errno::INVAL);
         }
         let writable = Pages::none(segment.pages);
@@ -282,36 +303,32 @@ impl State {
         }
         let segment = self.segments.values_mut().find(|segment| segment.id == id);
         let segment = segment.ok_or(Errno::INVAL)?;
-        segment.attaches.push(Attach { image: key, start, writable });
+        segment.attaches.push(Attach { image: key, start, part: first..end, writable });
         Ok(())
     }
 
-    /// Bytes of the segment that an image has attached at an address.
+    /// Bytes that an image has attached at an address.
     pub(super) fn attached_bytes(&self, key: ImageKey, start: usize) -> Option<usize> {
-        let has = |segment: &&Segment| {
-            segment.attaches.iter().any(|attach| attach.image == key && attach.start == start)
-        };
-        self.segments.values().find(has).map(Segment::bytes)
+        let mut attaches = self.segments.values().flat_map(|segment| &segment.attaches);
+        let is_it = |attach: &&Attach| attach.image == key && attach.start == start;
+        attaches.find(is_it).map(Attach::bytes)
     }
 
     /// Where in this node's memory a fault's page lies, and how many pages the image is to get from there on.
     pub(super) fn place(&mut self, key: ImageKey, fault: Fault) -> Option<(usize, usize)> {
-        let (area, page) = self.find(key, fault.address)?;
+        let (area, page, end) = self.find(key, fault.address)?;
         let segment = self.segments.get(&area)?;
         let image = self.images.get_mut(&key)?;
-        let pages =
-            image.scans[usize::from(fault.writes)].fault(fault.address, segment.pages - page);
+        let pages = image.scans[usize::from(fault.writes)].fault(fault.address, end - page);
         Some((segment.address + page * PAGE_BYTES, pages))
     }
 
-    fn find(&self, key: ImageKey, address: usize) -> Option<(u32, usize)> {
+    /// The segment, the page at an address, and the end of the attach that it is in.
+    fn find(&self, key: ImageKey, address: usize) -> Option<(u32, usize, usize)> {
         self.segments.iter().find_map(|(area, segment)| {
-            let within = |attach: &&Attach| {
-                attach.image == key
-                    && (attach.start..attach.start + segment.bytes()).contains(&address)
-            };
-            let attach = segment.attaches.iter().find(within)?;
-            Some((*area, (address - attach.start) / PAGE_BYTES))
+            segment.attaches.iter().find_map(|attach| {
+                attach.page_at(key, address).map(|page| (*area, page, attach.part.end))
+            })
         })
     }
 
@@ -323,7 +340,7 @@ impl State {
         Fault { address, writes }: Fault,
         contents: *const u8,
     ) -> Result<(), Errno> {
-        let Some((area, page)) = self.find(key, address) else { return Ok(()) };
+        let Some((area, page, _)) = self.find(key, address) else { return Ok(()) };
         let Some(segment) = self.segments.get_mut(&area) else { return Ok(()) };
         if !segment.present.has(page) {
             super::page_copies::write(&segment.object, page, contents)?;
@@ -333,11 +350,8 @@ impl State {
             self.wake(key, address);
             return Ok(());
         }
-        let bytes = segment.bytes();
-        let attach = segment.attaches.iter_mut().find(|attach| {
-            attach.image == key && (attach.start..attach.start + bytes).contains(&address)
-        });
-        if let Some(attach) = attach {
+        let mut attaches = segment.attaches.iter_mut();
+        if let Some(attach) = attaches.find(|attach| attach.page_at(key, address).is_some()) {
             attach.writable.set(page, true);
             segment.written.set(page, true);
         }
