@@ -62,8 +62,9 @@ run() { # program, its flags; the runner's words are in "$@" of the script
     eval "start_all $runner_words \"\$OUT/\$program\" -p \"\$processes\" -k \"\$key\" -w \"\$((limit - limit / 8))\" \"\$@\"" \
         >"$logs/out" 2>&1
     status=$?
-    if [ $status -eq 0 ] && [ "$(grep -c "^$program: .*ok$" "$logs/out")" -eq 1 ]; then
-        grep "^$program: .*ok$" "$logs/out"
+    line="^(\[[0-9]+\] )?$program: .*ok\$" # with the node before it, or without
+    if [ $status -eq 0 ] && [ "$(grep -cE "$line" "$logs/out")" -eq 1 ]; then
+        grep -E "$line" "$logs/out"
     else
         cat "$logs/out"
         echo "FAILED ($status): $program -p $processes $*"

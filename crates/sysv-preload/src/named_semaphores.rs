@@ -24,7 +24,6 @@ struct Record {
     id: AtomicI32,
     /// How often it is open; 0: the record is free.
     opens: AtomicU32,
-    /// Atomics alone are used; so is the memory writable.
     _rest: UnsafeCell<[u32; 6]>,
 }
 
@@ -32,8 +31,10 @@ struct Record {
 unsafe impl Sync for Record {}
 
 impl Record {
-    const FREE: Self =
-        Self { id: AtomicI32::new(0), opens: AtomicU32::new(0), _rest: UnsafeCell::new([0; 6]) };
+    const fn free() -> Self {
+        let rest = UnsafeCell::new([0; 6]);
+        Self { id: AtomicI32::new(0), opens: AtomicU32::new(0), _rest: rest }
+    }
 
     fn is_open(&self) -> bool {
         self.opens.load(Ordering::Acquire) > 0
@@ -41,7 +42,7 @@ impl Record {
 }
 
 /// The semaphores of this process, and of a child after a fork.
-static RECORDS: [Record; 1024] = [Record::FREE; 1024];
+static RECORDS: [Record; 1024] = [const { Record::free() }; 1024];
 /// Whoever opens, closes or forks.
 static CHANGING: AtomicBool = AtomicBool::new(false);
 

@@ -186,10 +186,12 @@ mod tests {
         let placeholders = Placeholders::default();
         placeholders.open(3, false, RIGHTS).unwrap();
         // What this process has does not count: it is the site.
-        assert_eq!(placeholders.sweep(), []);
+        assert_eq!(placeholders.sweep(), [0; 0]);
         placeholders.open(3, false, RIGHTS).unwrap();
-        assert_eq!(placeholders.sweep(), [], "it was opened meanwhile");
-        assert_eq!(placeholders.sweep(), [3]);
-        assert_eq!(placeholders.sweep(), []);
+        assert_eq!(placeholders.sweep(), [0; 0], "it was opened meanwhile");
+        // A child of another test may have it for a while.
+        let gone = core::iter::repeat_with(|| placeholders.sweep()).find(|gone| !gone.is_empty());
+        assert_eq!(gone, Some(vec![3]));
+        assert_eq!(placeholders.sweep(), [0; 0]);
     }
 }

@@ -40,10 +40,8 @@ impl Calls<'_> {
 
     fn call(&self, arrived: &Arrived<'_>, request: PosixShm) -> Result<Reply, i32> {
         let caller = self.connection.caller(self.runtime, &arrived.call);
-        match self.site.authority.call(self.runtime, caller, Request::PosixShm(request)) {
-            Reply::Failed(errno) => Err(errno),
-            reply => Ok(reply),
-        }
+        let reply = self.site.authority.call(self.runtime, caller, Request::PosixShm(request));
+        if let Reply::Failed(errno) = reply { Err(errno) } else { Ok(reply) }
     }
 
     fn open(&self, arrived: &Arrived<'_>) -> Result<(), i32> {

@@ -307,11 +307,15 @@ impl State {
         Ok(())
     }
 
-    /// Bytes that an image has attached at an address.
+    /// Bytes to the end of the segment that an image has attached at an address, by what is left of the attach.
     pub(super) fn attached_bytes(&self, key: ImageKey, start: usize) -> Option<usize> {
-        let mut attaches = self.segments.values().flat_map(|segment| &segment.attaches);
-        let is_it = |attach: &&Attach| attach.image == key && attach.start == start;
-        attaches.find(is_it).map(Attach::bytes)
+        let end_of = |attach: &Attach| {
+            let is_it = attach.image == key
+                && attach.start.checked_sub(attach.part.start * PAGE_BYTES) == Some(start);
+            is_it.then_some(attach.part.end * PAGE_BYTES)
+        };
+        let segments = self.segments.values().filter(|segment| segment.id >= 0);
+        segments.flat_map(|segment| segment.attaches.iter().filter_map(end_of)).max()
     }
 
     /// Where in this node's memory a fault's page lies, and how many pages the image is to get from there on.
