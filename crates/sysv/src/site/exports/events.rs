@@ -127,3 +127,27 @@ fn rest(attach: &Attach, range: &Range<usize>) -> Vec<Attach> {
         })
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::pages::Pages;
+    use super::*;
+
+    #[test]
+    fn what_is_left_of_an_attach_keeps_its_pages_and_who_may_write_them() {
+        let mut writable = Pages::none(10);
+        writable.set(8, true);
+        let attach = Attach { image: ImageKey(1), start: 0x10_0000, part: 2..10, writable };
+        let at = |page: usize| 0x10_0000 + page * PAGE_BYTES;
+        let left = |pages: Range<usize>| -> Vec<_> {
+            let left = rest(&attach, &(at(pages.start)..at(pages.end)));
+            assert!(left.iter().all(|piece| piece.writable.has(8)));
+            left.into_iter().map(|piece| (piece.start, piece.part)).collect()
+        };
+        assert_eq!(left(0..8), []);
+        assert_eq!(left(20..30), [(at(0), 2..10)]);
+        assert_eq!(left(0..3), [(at(3), 5..10)]);
+        assert_eq!(left(6..9), [(at(0), 2..8)]);
+        assert_eq!(left(3..4), [(at(0), 2..5), (at(4), 6..10)]);
+    }
+}
