@@ -1,5 +1,5 @@
 //! The library that `multigrain run --sysv` loads into a program (ADR 55): it takes the place of the C library's System V
-//! calls and hands them to the site, the process of this node.
+//! calls, and of those with POSIX names, and hands them to the site, the process of this node.
 //!
 //! Role: the program's end of the socket, the mappings of segments, and what fork means for both. It knows nothing of
 //! protocols; it allocates nothing, takes no lock that a signal's handler could need, and uses the pointers that it was

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use super::connection::{Arrived, Connection};
 use super::structures::{Encoded, Kind, encode, structure};
-use super::{Site, posix, posix_shm};
+use super::{Site, posix_sem, posix_shm};
 use crate::ipc::{Operation, Reply, Request};
 
 /// Bytes of a `struct sembuf`.
@@ -96,13 +96,13 @@ pub(super) fn serve(
             drop(exports);
             calls.done(Ok(()));
         }
-        Ask::PosixSemWait => calls.blocking(&arrived, posix::request(&arrived, connection.pid)),
+        Ask::PosixSemWait => calls.blocking(&arrived, posix_sem::request(&arrived, connection.pid)),
         Ask::PosixSemOpen
         | Ask::PosixSemClose
         | Ask::PosixSemUnlink
         | Ask::PosixSemPost
         | Ask::PosixSemValue
-        | Ask::PosixInherit => match posix::request(&arrived, connection.pid) {
+        | Ask::PosixInherit => match posix_sem::request(&arrived, connection.pid) {
             Some(request) => calls.short(&arrived, request),
             None => calls.done(Err(libc::EPROTO)),
         },

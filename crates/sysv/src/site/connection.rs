@@ -54,8 +54,12 @@ impl Way {
     }
 }
 
+/// Serves a call.
+pub(super) type Answers =
+    fn(&'static Site, &'static Runtime, &Arc<Connection>, arrived: Arrived<'_>);
+
 /// Serves processes as long as this one lives.
-pub(super) fn accept(site: &'static Site, runtime: &'static Runtime, way: Way) {
+pub(super) fn accept(site: &'static Site, runtime: &'static Runtime, way: Way, answers: Answers) {
     loop {
         let socket = match accept_with(&way.socket, SocketFlags::CLOEXEC) {
             Ok(socket) => socket,
@@ -70,7 +74,7 @@ pub(super) fn accept(site: &'static Site, runtime: &'static Runtime, way: Way) {
             }
         };
         let token = way.token;
-        let serve = move || serve(site, runtime, socket, token);
+        let serve = move || serve(site, runtime, socket, token, answers);
         if let Err(why) = site.helper("sysv-call", serve) {
             eprintln!("multigrain: {why}");
         }
@@ -180,6 +184,7 @@ fn serve(
     runtime: &'static Runtime,
     socket: OwnedFd,
     token: [u8; TOKEN_BYTES],
+    answers: Answers,
 ) {
     let mut room = vec![0; CALL_BYTES + MOST_BEHIND];
     let Some((hello, behind, _)) = receive(&socket, &mut room) else { return };
@@ -212,12 +217,7 @@ fn serve(
             }
             continue;
         }
-        super::answers::serve(
-            site,
-            runtime,
-            &connection,
-            Arrived { ask, call, behind, descriptor },
-        );
+        answers(site, runtime, &connection, Arrived { ask, call, behind, descriptor });
     }
     if let Some(id) = *connection.blocked() {
         site.authority.cancel(runtime, id, libc::EINTR);

@@ -17,7 +17,7 @@ mod faults;
 mod images;
 mod page_copies;
 mod placeholders;
-mod posix;
+mod posix_sem;
 mod posix_shm;
 mod processes;
 mod program;
@@ -82,7 +82,7 @@ pub fn run(command: &[OsString], library: &Path) -> Result<i32, String> {
     let way_in =
         connection::Way::open(runtime.rank()).map_err(|error| format!("its socket: {error}"))?;
     let variable = way_in.variable();
-    site.helper("sysv-calls", move || connection::accept(site, runtime, way_in))?;
+    site.helper("sysv-calls", move || connection::accept(site, runtime, way_in, answers::serve))?;
     site.helper("sysv-ends", move || site.watch_processes(runtime))?;
     site.helper("sysv-gone", move || site.remove_segments(runtime, &gone))?;
     let code = program::run(command, library, &variable)?;

@@ -47,7 +47,8 @@ impl Calls<'_> {
     fn open(&self, arrived: &Arrived<'_>) -> Result<(), i32> {
         let [flags, mode, ..] = arrived.call.arguments;
         let flags = i32::try_from(flags).map_err(|_| libc::EINVAL)?;
-        let mode = u32::try_from(mode).unwrap_or(0) & !super::posix::umask_of(self.connection.pid);
+        let mode =
+            u32::try_from(mode).unwrap_or(0) & !super::posix_sem::umask_of(self.connection.pid);
         let placeholders = self.site.authority.placeholders();
         let name = arrived.behind.to_vec();
         let one = placeholders.change();
