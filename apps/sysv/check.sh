@@ -62,8 +62,9 @@ run() { # program, its flags; the runner's words are in "$@" of the script
     eval "start_all $runner_words \"\$OUT/\$program\" -p \"\$processes\" -k \"\$key\" -w \"\$((limit - limit / 8))\" \"\$@\"" \
         >"$logs/out" 2>&1
     status=$?
-    if [ $status -eq 0 ] && [ "$(grep -c "^$program: .*ok$" "$logs/out")" -eq 1 ]; then
-        grep "^$program: .*ok$" "$logs/out"
+    line="^(\[[0-9]+\] )?$program: .*ok\$" # with the node before it, or without
+    if [ $status -eq 0 ] && [ "$(grep -cE "$line" "$logs/out")" -eq 1 ]; then
+        grep -E "$line" "$logs/out"
     else
         cat "$logs/out"
         echo "FAILED ($status): $program -p $processes $*"
@@ -98,6 +99,10 @@ run forker -c 2
 run stress -r 1000 -t 1
 run stress -r 1000 -t 3 -N 5
 run stress -r 500 -t 2 -N 40 -c 2
+run posix_sem -r 100
+run posix_sem -r 50 -c 3
+run posix_shm -r 50
+run posix_shm -r 20 -c 2
 # A futex wakes who waits on the same machine: between nodes there is none.
 if [ -n "$runner" ] && [ "$processes" -gt 1 ]; then
     run conformance -x futex -x 'pthread objects' -x 'two sites'

@@ -72,10 +72,13 @@ static struct job {
     void *data; /* the program's part of the segment, zero at first */
     pid_t children[MAX_CHILDREN];
     int msg, extra_shm; /* removed at the end where not -1 */
+    void (*removes)(void); /* and what else is to be removed */
 } job = {.started = 1, .seconds = 120, .shm = -1, .sem = -1, .msg = -1, .extra_shm = -1};
 
 static inline void remove_all(void)
 {
+    if (job.removes != NULL)
+        job.removes();
     if (job.shm >= 0)
         shmctl(job.shm, IPC_RMID, NULL);
     if (job.extra_shm >= 0)

@@ -1,12 +1,16 @@
 //! The library that `multigrain run --sysv` loads into a program (ADR 55): it takes the place of the C library's System V
-//! calls and hands them to the site, the process of this node.
+//! calls, and of those with POSIX names, and hands them to the site, the process of this node.
 //!
 //! Role: the program's end of the socket, the mappings of segments, and what fork means for both. It knows nothing of
 //! protocols; it allocates nothing, takes no lock that a signal's handler could need, and uses the pointers that it was
 //! given only in system calls, which say EFAULT of bad ones as the kernel's own System V calls do.
 #![expect(unsafe_code, reason = "C functions with the pointers of a program")]
 
+mod fork;
 pub mod messages;
+pub mod named_semaphores;
+mod names;
+pub mod objects;
 pub mod segments;
 pub mod semaphores;
 mod site;

@@ -48,7 +48,7 @@ pub unsafe extern "C" fn shmdt(address: *const c_void) -> c_int {
         Ok(bytes) => usize::try_from(bytes).unwrap_or(0),
         Err(errno) => return failed(errno),
     };
-    forget_read_only(address.addr());
+    forget_read_only(address.addr(), bytes);
     // Returns when the site knows: it reads the event of the userfaultfd.
     unmap(address.addr(), bytes);
     0
@@ -101,28 +101,40 @@ fn attach(id: c_int, address: usize, flags: c_int) -> Result<usize, c_int> {
     let attached = match (wanted, flags & libc::SHM_REMAP) {
         (None, _) => {
             let suggested = usize::try_from(extra[0]).unwrap_or(0);
-            map(suggested, bytes, descriptor, libc::MAP_FIXED_NOREPLACE)
-                .or_else(|_| map(0, bytes, descriptor, 0))
+            map(suggested, bytes, (descriptor, 0), libc::MAP_FIXED_NOREPLACE)
+                .or_else(|_| map(0, bytes, (descriptor, 0), 0))
         }
-        (Some(address), 0) => map(address, bytes, descriptor, libc::MAP_FIXED_NOREPLACE)
+        (Some(address), 0) => map(address, bytes, (descriptor, 0), libc::MAP_FIXED_NOREPLACE)
             .map_err(|errno| if errno == libc::EEXIST { libc::EINVAL } else { errno }),
-        (Some(address), _) => map(address, bytes, descriptor, libc::MAP_FIXED),
+        (Some(address), _) => map(address, bytes, (descriptor, 0), libc::MAP_FIXED),
     };
     // SAFETY: a descriptor of this function; the mapping does not need it.
     unsafe { libc::close(descriptor) };
     let attached = attached.and_then(|start| {
-        guard(id, start, bytes, flags).inspect_err(|_| unmap(start, bytes)).map(|()| start)
+        let read_only = flags & libc::SHM_RDONLY != 0;
+        let mut protection = libc::PROT_READ | if read_only { 0 } else { libc::PROT_WRITE };
+        if flags & libc::SHM_EXEC != 0 {
+            protection |= libc::PROT_EXEC;
+        }
+        let guarded = guard(id, (start, bytes), 0, protection, read_only);
+        guarded.inspect_err(|_| unmap(start, bytes)).map(|()| start)
     });
     attached.inspect_err(|_| {
         let _ = ask(Ask::ShmAbandon, [id.into(), 0, 0, 0], Bytes::NONE);
     })
 }
 
-fn map(address: usize, bytes: usize, object: RawFd, how: c_int) -> Result<usize, c_int> {
+/// Maps a memory object from an offset on, closed.
+pub(crate) fn map(
+    address: usize,
+    bytes: usize,
+    (object, offset): (RawFd, libc::off_t),
+    how: c_int,
+) -> Result<usize, c_int> {
     let place = core::ptr::without_provenance_mut(address);
     let how = libc::MAP_SHARED | how;
     // SAFETY: replaces mappings only if the program has said SHM_REMAP.
-    let mapped = unsafe { libc::mmap(place, bytes, libc::PROT_NONE, how, object, 0) };
+    let mapped = unsafe { libc::mmap(place, bytes, libc::PROT_NONE, how, object, offset) };
     if mapped == libc::MAP_FAILED {
         return Err(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::ENOMEM));
     }
@@ -135,15 +147,21 @@ fn map(address: usize, bytes: usize, object: RawFd, how: c_int) -> Result<usize,
     Ok(at)
 }
 
-fn unmap(start: usize, bytes: usize) {
+pub(crate) fn unmap(start: usize, bytes: usize) {
     // SAFETY: a mapping of this library that nobody uses any more.
     unsafe { libc::munmap(core::ptr::with_exposed_provenance_mut(start), bytes) };
 }
 
-/// Has the site guard a mapping, and opens it.
-fn guard(id: c_int, start: usize, bytes: usize, flags: c_int) -> Result<(), c_int> {
+/// Has the site guard a mapping that begins with a page of a segment, and opens it. `read_only`: for good.
+pub(crate) fn guard(
+    id: c_int,
+    (start, bytes): (usize, usize),
+    first_page: i64,
+    protection: c_int,
+    read_only: bool,
+) -> Result<(), c_int> {
     let number = |value: usize| i64::try_from(value).unwrap_or(i64::MAX);
-    let arguments = [id.into(), number(start), number(bytes), flags.into()];
+    let arguments = [id.into(), number(start), number(bytes), first_page];
     // One thread opens it; others wait for it.
     while OPENING.swap(true, Ordering::Acquire) {
         // SAFETY: takes nothing.
@@ -157,11 +175,6 @@ fn guard(id: c_int, start: usize, bytes: usize, flags: c_int) -> Result<(), c_in
     }
     OPENING.store(false, Ordering::Release);
     guarded?;
-    let read_only = flags & libc::SHM_RDONLY != 0;
-    let mut protection = libc::PROT_READ | if read_only { 0 } else { libc::PROT_WRITE };
-    if flags & libc::SHM_EXEC != 0 {
-        protection |= libc::PROT_EXEC;
-    }
     let place: *mut c_void = core::ptr::with_exposed_provenance_mut(start);
     // SAFETY: the mapping is ours and new.
     match unsafe { libc::syscall(libc::SYS_mprotect, place, bytes, protection) } {
@@ -189,9 +202,11 @@ fn keep_read_only(start: usize, bytes: usize) {
     }
 }
 
-fn forget_read_only(start: usize) {
+/// What begins in a range of addresses is there no more.
+pub(crate) fn forget_read_only(start: usize, bytes: usize) {
+    let range = start..start.saturating_add(bytes);
     for [first, end] in &READ_ONLY {
-        if first.load(Ordering::Relaxed) == start {
+        if range.contains(&first.load(Ordering::Relaxed)) {
             end.store(0, Ordering::Relaxed);
             first.store(0, Ordering::Relaxed);
         }

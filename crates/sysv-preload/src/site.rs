@@ -37,6 +37,8 @@ pub(crate) enum Wait {
     Answer,
     /// Until it is answered, a signal comes, or so many nanoseconds are over.
     Event(Option<u64>),
+    /// Until it is answered, or a signal comes whose handler was not installed with SA_RESTART.
+    Restarting,
 }
 
 /// Bytes of the program that go with a call, or that an answer fills.
@@ -105,7 +107,7 @@ pub(crate) fn errno() -> c_int {
     unsafe { *place }
 }
 
-fn close(descriptor: RawFd) {
+pub(crate) fn close(descriptor: RawFd) {
     // SAFETY: a descriptor of this library.
     unsafe { libc::close(descriptor) };
 }
@@ -207,6 +209,30 @@ pub(crate) fn ask(ask: Ask, arguments: [i64; 4], behind: Bytes) -> Result<i64, c
 pub(crate) fn exchange(
     ask: Ask,
     arguments: [i64; 4],
+    both: (Bytes, Bytes),
+    descriptor: RawFd,
+    wait: Wait,
+) -> Result<Answered, c_int> {
+    let mut state = 0;
+    // A thread that is cancelled amid a call would leave its socket in the middle of one.
+    // SAFETY: a place for an int.
+    unsafe { pthread_setcancelstate(CANCEL_DISABLE, &raw mut state) };
+    let answered = exchange_uncancelled(ask, arguments, both, descriptor, wait);
+    // SAFETY: null is no place.
+    unsafe { pthread_setcancelstate(state, null_mut()) };
+    answered
+}
+
+unsafe extern "C" {
+    fn pthread_setcancelstate(state: c_int, old: *mut c_int) -> c_int;
+}
+
+/// PTHREAD_CANCEL_DISABLE.
+const CANCEL_DISABLE: c_int = 1;
+
+fn exchange_uncancelled(
+    ask: Ask,
+    arguments: [i64; 4],
     (behind, into): (Bytes, Bytes),
     descriptor: RawFd,
     wait: Wait,
@@ -218,8 +244,7 @@ pub(crate) fn exchange(
         return Err(libc::EFAULT);
     }
     if sent.is_ok()
-        && let Wait::Event(within) = wait
-        && let Some(over) = await_answer(socket, within)
+        && let Some(over) = await_answer(socket, wait)
     {
         sent = send(socket, Ask::Cancel, [over.into(), 0, 0, 0], Bytes::NONE, -1);
     }
@@ -250,7 +275,17 @@ fn await_end() {
 }
 
 /// Waits for an answer: none if it is there, else why the wait is over.
-fn await_answer(socket: RawFd, within_ns: Option<u64>) -> Option<c_int> {
+fn await_answer(socket: RawFd, wait: Wait) -> Option<c_int> {
+    let within_ns = match wait {
+        Wait::Answer => return None,
+        Wait::Event(within_ns) => within_ns,
+        // The kernel begins a receive again after SA_RESTART, and a poll never.
+        Wait::Restarting => {
+            // SAFETY: no room, which the kernel is told.
+            let peeked = unsafe { libc::recv(socket, null_mut(), 0, libc::MSG_PEEK) };
+            return (peeked < 0).then(errno);
+        }
+    };
     let mut wanted = libc::pollfd { fd: socket, events: libc::POLLIN, revents: 0 };
     let time = within_ns.map(|ns| libc::timespec {
         tv_sec: libc::time_t::try_from(ns / 1_000_000_000).unwrap_or(libc::time_t::MAX),
@@ -364,18 +399,8 @@ fn receive(socket: RawFd, into: Bytes) -> Result<Answered, c_int> {
     Ok(Answered { result, extra, descriptor })
 }
 
-/// Registers what fork does, before the program runs.
-#[used]
-#[unsafe(link_section = ".init_array")]
-static AT_START: extern "C" fn() = {
-    extern "C" fn at_start() {
-        // SAFETY: functions of that signature, for good.
-        unsafe { libc::pthread_atfork(Some(before_fork), Some(in_parent), Some(in_child)) };
-    }
-    at_start
-};
-
-extern "C" fn before_fork() {
+/// Announces a fork, if the process has segments.
+pub(crate) fn before_fork() {
     if !is_guarded() {
         return;
     }
@@ -393,11 +418,13 @@ extern "C" fn before_fork() {
 /// The number of the fork under way.
 static FORK_NUMBER: AtomicU64 = AtomicU64::new(0);
 
-extern "C" fn in_parent() {
+/// The fork is over.
+pub(crate) fn in_parent() {
     FORKING.store(false, Ordering::Release);
 }
 
-extern "C" fn in_child() {
+/// The child has no sockets, and is another image.
+pub(crate) fn in_child() {
     // The parent's, on which it may be in the middle of a call.
     for place in &IDLE {
         let socket = place.swap(-1, Ordering::Relaxed);

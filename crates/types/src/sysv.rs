@@ -14,6 +14,12 @@ pub const TOKEN_BYTES: usize = 16;
 /// Most bytes behind a call or an answer: more than the longest message and the largest set of semaphores have.
 pub const MOST_BEHIND: usize = 80 << 10;
 
+/// Most bytes of a named semaphore's name, without the slash: glibc's files are called `sem.` and the name.
+pub const MOST_NAME: usize = 255 - 4;
+
+/// Highest value of a POSIX semaphore (SEM_VALUE_MAX).
+pub const MOST_SEM_VALUE: u32 = i32::MAX.cast_unsigned();
+
 /// Most operations of one semop (SEMOPM of this kernel).
 pub const MOST_OPERATIONS: usize = 500;
 
@@ -35,7 +41,7 @@ pub enum Ask {
     ShmAttach,
     /// The device that userfaultfds come of, for a process that may not make one itself.
     Device,
-    /// The second half: segment, start, bytes, flags; with the userfaultfd of the process if the site has it not.
+    /// The second half: segment, start, bytes, its first page; with the userfaultfd of the process if the site has it not.
     ShmGuard,
     /// The second half failed: the attach to this segment is off.
     ShmAbandon,
@@ -57,12 +63,35 @@ pub enum Ask {
     MsgReceive,
     /// msgctl(id, command), the structure behind it for IPC_SET.
     MsgControl,
+    /// sem_open(flags, mode, value), the name behind it without its slash; answered with an id.
+    PosixSemOpen,
+    /// The last sem_close of a process: id.
+    PosixSemClose,
+    /// sem_unlink, the name behind it.
+    PosixSemUnlink,
+    /// sem_post(id).
+    PosixSemPost,
+    /// sem_wait(id, 1), or sem_trywait(id, 0).
+    PosixSemWait,
+    /// sem_getvalue(id).
+    PosixSemValue,
+    /// A child of fork has what its parent, of this pid, has open.
+    PosixInherit,
+    /// shm_open(flags, mode), the name behind it; answered with a descriptor that stands for the object.
+    PosixShmOpen,
+    /// shm_unlink, the name behind it.
+    PosixShmUnlink,
+    /// ftruncate of the descriptor with this inode: inode and bytes, its device behind it.
+    PosixShmSize,
+    /// The first half of a shared mmap: inode, whether it is to be written, offset and bytes, the device behind it. Answered
+    /// with whether it may be written, where to map it if nothing is said, the number of the segment, and its memory object.
+    PosixShmMap,
     /// The call that waits is over, with this error number; it is answered all the same.
     Cancel,
 }
 
 impl Ask {
-    const ALL: [Self; 18] = [
+    const ALL: [Self; 29] = [
         Self::Hello,
         Self::Fork,
         Self::Forked,
@@ -80,6 +109,17 @@ impl Ask {
         Self::MsgSend,
         Self::MsgReceive,
         Self::MsgControl,
+        Self::PosixSemOpen,
+        Self::PosixSemClose,
+        Self::PosixSemUnlink,
+        Self::PosixSemPost,
+        Self::PosixSemWait,
+        Self::PosixSemValue,
+        Self::PosixInherit,
+        Self::PosixShmOpen,
+        Self::PosixShmUnlink,
+        Self::PosixShmSize,
+        Self::PosixShmMap,
         Self::Cancel,
     ];
 
@@ -189,6 +229,6 @@ mod tests {
         let numbers = Ask::ALL.map(|ask| ask as u64);
         assert_eq!(numbers, core::array::from_fn(|at| at as u64 + 1));
         assert_eq!(numbers.map(Ask::of), Ask::ALL.map(Some));
-        assert_eq!((Ask::of(0), Ask::of(19)), (None, None));
+        assert_eq!((Ask::of(0), Ask::of(30)), (None, None));
     }
 }

@@ -120,8 +120,73 @@ pub enum Request {
     MsgRemove { id: i32 },
     /// `msgctl(IPC_INFO)` and `msgctl(MSG_INFO)`. Answered with `Info`.
     MsgInfo,
+    /// Of a named POSIX semaphore.
+    Posix(PosixSem),
+    /// Of a POSIX shared memory object.
+    PosixShm(PosixShm),
     /// `msgctl(MSG_STAT)`; `any` is `MSG_STAT_ANY`. Answered with `Msg`.
     MsgStatIndex { index: i32, any: bool },
+}
+
+/// A call of a named POSIX semaphore, named after what it does.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PosixSem {
+    /// `sem_open`. Answered with `Done(id)`.
+    Open {
+        /// Without the slash.
+        name: Vec<u8>,
+        /// `O_CREAT`, `O_EXCL`.
+        flags: i32,
+        /// Rights of one that is made, without what the umask takes.
+        mode: u32,
+        /// Its value.
+        value: u32,
+    },
+    /// The last `sem_close` of the process.
+    Close(i32),
+    /// `sem_unlink`.
+    Unlink(Vec<u8>),
+    /// `sem_post`.
+    Post(i32),
+    /// `sem_wait` and the like, whose time the caller keeps: see [`super::Ipc::cancel`].
+    Wait(i32),
+    /// `sem_trywait`.
+    Try(i32),
+    /// `sem_getvalue`.
+    Value(i32),
+    /// The process is a child, by fork, of this one of its site: it has open what that has.
+    Inherit(i32),
+}
+
+/// A call of a POSIX shared memory object. A site has it open as long as a process there has a descriptor of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PosixShm {
+    /// `shm_open`, whose access mode is in `flags`. Answered with `Object`.
+    Open {
+        /// Without the slash.
+        name: Vec<u8>,
+        /// Its flags.
+        flags: i32,
+        /// Rights of one that is made, without what the umask takes.
+        mode: u32,
+    },
+    /// `shm_unlink`.
+    Unlink(Vec<u8>),
+    /// `ftruncate`. Answered with `Created(id)` if whoever asked makes the memory.
+    Size {
+        /// Which object.
+        id: i32,
+        /// How large.
+        bytes: u64,
+    },
+    /// One that cannot be made has no size again.
+    Unsize(i32),
+    /// What it is now. Answered with `Object`.
+    Stat(i32),
+    /// One mapping more. Answered with `Object`.
+    Map(i32),
+    /// No process of the site has a descriptor any more.
+    Release(i32),
 }
 
 /// What a call is answered with.
@@ -159,6 +224,19 @@ pub enum Reply {
     },
     /// What the `*_INFO` commands tell.
     Info(Info),
+    /// A POSIX shared memory object.
+    Object {
+        /// The id.
+        id: i32,
+        /// Its size, 0 before it has one.
+        bytes: u64,
+        /// The owner.
+        uid: u32,
+        /// The owner's group.
+        gid: u32,
+        /// The nine bits of rights.
+        mode: u32,
+    },
 }
 
 /// What happens on account of a call, for the daemon to carry out.
@@ -166,8 +244,10 @@ pub enum Reply {
 pub enum Event {
     /// This call is answered.
     Reply(CallId, Reply),
-    /// The segment of this id is gone: its name is removed and nobody is attached.
+    /// The segment of this id is gone: its name is removed and nobody is attached. Of a POSIX object it is `!id`.
     SegmentGone(i32),
+    /// A POSIX object has a size from now on.
+    ObjectSized(i32, u64),
 }
 
 /// What `struct ipc_perm` holds, but for the id's sequence number, which is `id >> 15`.

@@ -11,9 +11,11 @@ impl Errno {
     pub(super) const FBIG: Self = Self(libc::EFBIG);
     pub(super) const IDRM: Self = Self(libc::EIDRM);
     pub(super) const INVAL: Self = Self(libc::EINVAL);
+    pub(super) const NAME_TOO_LONG: Self = Self(libc::ENAMETOOLONG);
     pub(super) const NOENT: Self = Self(libc::ENOENT);
     pub(super) const NOMSG: Self = Self(libc::ENOMSG);
     pub(super) const NOSPC: Self = Self(libc::ENOSPC);
+    pub(super) const OVERFLOW: Self = Self(libc::EOVERFLOW);
     pub(super) const PERM: Self = Self(libc::EPERM);
     pub(super) const RANGE: Self = Self(libc::ERANGE);
     pub(super) const TOO_BIG: Self = Self(libc::E2BIG);

@@ -1,6 +1,9 @@
 //! What the System V calls mean: one namespace of segments, semaphores and queues, whatever machines its processes
 //! run on.
 //!
+//! POSIX names (sem_overview(7), shm_overview(7)) are kinds of their own: named semaphores and shared memory objects. Where a
+//! segment is named that may be either, an object is `!id`.
+//!
 //! Role: the semantics of shmget(2), shmop(2), shmctl(2), semget(2), semop(2), semctl(2), msgget(2), msgop(2) and
 //! msgctl(2), errno for errno and in the order of wakes that Linux has. It is deterministic: a call comes in with who
 //! makes it and at what time, and events go out. It knows no clock, no socket and no memory: a segment is a size and
@@ -26,6 +29,8 @@ mod limits;
 mod msg;
 mod msg_queue;
 mod permission;
+mod posix_sem;
+mod posix_shm;
 mod registry;
 mod sem;
 mod sem_set;
@@ -37,13 +42,15 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use call::{
-    CallId, Caller, Event, Info, MsgStat, Operation, PermissionStat, Process, Reply, Request,
-    SemStat, ShmStat,
+    CallId, Caller, Event, Info, MsgStat, Operation, PermissionStat, PosixSem, PosixShm, Process,
+    Reply, Request, SemStat, ShmStat,
 };
 use errno::Errno;
 pub use limits::Limits;
 use msg::Queues;
 use msg_queue::Message;
+use posix_sem::PosixSems;
+use posix_shm::Objects;
 use sem::Sets;
 use shm::Segments;
 
@@ -52,6 +59,7 @@ use shm::Segments;
 enum Place {
     Set(i32),
     Queue(i32),
+    Posix(i32),
 }
 
 /// A call that waits.
@@ -68,6 +76,8 @@ pub struct Ipc {
     segments: Segments,
     sets: Sets,
     queues: Queues,
+    posix: PosixSems,
+    objects: Objects,
     waiting: BTreeMap<CallId, Waiting>,
 }
 
@@ -80,6 +90,8 @@ impl Ipc {
             segments: Segments::new(),
             sets: Sets::new(),
             queues: Queues::new(),
+            posix: PosixSems::new(),
+            objects: Objects::new(),
             waiting: BTreeMap::new(),
         }
     }
@@ -92,7 +104,7 @@ impl Ipc {
             Ok(Some(reply)) => out.push(Event::Reply(id, reply)),
             Err(Errno(errno)) => out.push(Event::Reply(id, Reply::Failed(errno))),
             Ok(None) => {
-                let place = place.expect("only calls at a set or a queue wait");
+                let place = place.expect("only calls at a set, a queue or a semaphore wait");
                 self.waiting.insert(id, Waiting { process: caller.process, place });
             }
         }
@@ -112,16 +124,24 @@ impl Ipc {
         let from = out.len();
         self.drop_calls(|caller| caller == process);
         self.sets.ended(process, now, out);
+        self.posix.ended(|opener| opener == process);
         self.forget_answered(&out[from..]);
     }
 
     /// One attach more, of a child that is forked. `process` is the parent, whom the kernel names as the last.
     pub fn forked_attach(&mut self, segment: i32, process: Process, now: i64) {
-        self.segments.forked_attach(segment, process, now);
+        if segment < 0 {
+            self.objects.mapped(!segment, process.site);
+        } else {
+            self.segments.forked_attach(segment, process, now);
+        }
     }
 
     /// One attach less without a call: a process has ended, called exec, or unmapped or replaced the memory.
     pub fn detached(&mut self, segment: i32, process: Process, now: i64, out: &mut Vec<Event>) {
+        if segment < 0 {
+            return self.objects.unmapped(!segment, process.site, out);
+        }
         // A site that has no attach is told nothing: it made no call.
         drop(self.segments.detach(segment, process, now, out));
     }
@@ -135,6 +155,8 @@ impl Ipc {
         for process in processes {
             self.sets.ended(process, now, out);
         }
+        self.posix.ended(|opener| opener.site == site);
+        self.objects.site_lost(site, out);
         self.forget_answered(&out[from..]);
     }
 
@@ -146,7 +168,7 @@ impl Ipc {
         request: Request,
         out: &mut Vec<Event>,
     ) -> Result<Option<Reply>, Errno> {
-        let Self { limits, segments, sets, queues, .. } = self;
+        let Self { limits, segments, sets, queues, posix, objects, .. } = self;
         let reply = match request {
             Request::ShmGet { key, bytes, flags } => {
                 segments.get_or_create(limits, caller, key, bytes, flags)
@@ -197,6 +219,9 @@ impl Ipc {
             Request::MsgRemove { id } => queues.remove(caller, id, out),
             Request::MsgInfo => Ok(Reply::Info(queues.info(limits))),
             Request::MsgStatIndex { index, any } => queues.stat_index(caller, index, any),
+
+            Request::Posix(request) => return posix.carry_out(call, caller, request, out),
+            Request::PosixShm(request) => objects.carry_out(limits, caller, request, out),
         };
         reply.map(Some)
     }
@@ -216,6 +241,7 @@ impl Ipc {
         match waiting.place {
             Place::Set(id) => self.sets.cancel(id, call),
             Place::Queue(id) => self.queues.cancel(id, call),
+            Place::Posix(id) => self.posix.cancel(id, call),
         }
         true
     }
@@ -235,6 +261,8 @@ fn place_of(request: &Request) -> Option<Place> {
         Some(Place::Set(*id))
     } else if let Request::MsgSend { id, .. } | Request::MsgReceive { id, .. } = request {
         Some(Place::Queue(*id))
+    } else if let Request::Posix(PosixSem::Wait(id)) = request {
+        Some(Place::Posix(*id))
     } else {
         None
     }

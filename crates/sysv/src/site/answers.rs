@@ -8,9 +8,9 @@ use multigrain_runtime::{Runtime, error_code};
 use multigrain_types::sysv::{Answer, Ask};
 use rustix::io::Errno;
 
-use super::Site;
 use super::connection::{Arrived, Connection};
 use super::structures::{Encoded, Kind, encode, structure};
+use super::{Site, posix_sem, posix_shm};
 use crate::ipc::{Operation, Reply, Request};
 
 /// Bytes of a `struct sembuf`.
@@ -100,6 +100,19 @@ pub(super) fn serve(
             calls.done(Ok(()));
         }
         Ask::Forked => calls.forked(),
+        Ask::PosixSemWait => calls.blocking(&arrived, posix_sem::request(&arrived, connection.pid)),
+        Ask::PosixSemOpen
+        | Ask::PosixSemClose
+        | Ask::PosixSemUnlink
+        | Ask::PosixSemPost
+        | Ask::PosixSemValue
+        | Ask::PosixInherit => match posix_sem::request(&arrived, connection.pid) {
+            Some(request) => calls.short(&arrived, request),
+            None => calls.done(Err(libc::EPROTO)),
+        },
+        Ask::PosixShmOpen | Ask::PosixShmUnlink | Ask::PosixShmSize | Ask::PosixShmMap => {
+            posix_shm::Calls { site, runtime, connection }.serve(&arrived);
+        }
         Ask::Hello | Ask::Cancel => calls.done(Err(libc::EPROTO)),
     }
 }
@@ -148,6 +161,10 @@ impl Calls<'_> {
     }
 
     fn detach(&self, id: i32) -> Result<(), i32> {
+        if id < 0 {
+            self.site.authority.detached(self.runtime, id, self.connection.pid);
+            return Ok(());
+        }
         if let Reply::Failed(errno) = self.call_as_site(Request::ShmDetach { id }) {
             return Err(errno);
         }
@@ -270,7 +287,7 @@ impl Calls<'_> {
     }
 
     fn shm_guard(&self, arrived: Arrived<'_>) {
-        let [id, start, bytes, _] = arrived.call.arguments;
+        let [id, start, bytes, first] = arrived.call.arguments;
         let Connection { pid, image, fork, .. } = **self.connection;
         let mut exports = self.site.exports.lock();
         let key = match (exports.image_of(pid, image, fork), arrived.descriptor) {
@@ -278,8 +295,9 @@ impl Calls<'_> {
             (None, Some(userfault)) => exports.add_image(pid, image, userfault),
             (None, None) => Err(Errno::PERM),
         };
+        let part = (int(id), address(first));
         let guarded =
-            key.and_then(|key| exports.guard(key, int(id), address(start), address(bytes)));
+            key.and_then(|key| exports.guard_part(key, part, address(start), address(bytes)));
         if guarded.is_ok() {
             // From now on its image counts.
             self.connection.attaches(None);

@@ -11,6 +11,7 @@ use multigrain_runtime::Runtime;
 use multigrain_types::NodeId;
 use serde::{Deserialize, Serialize};
 
+use super::placeholders::Placeholders;
 use crate::ipc::{CallId, Caller, Event, Ipc, Limits, Process, Reply, Request};
 
 /// What sites say to each other.
@@ -30,6 +31,8 @@ enum Message {
     Answer(CallId, Reply),
     /// From site 0 to all: a segment is gone.
     Gone(i32),
+    /// From site 0 to all: a POSIX object has a size.
+    Sized(i32, u64),
 }
 
 /// Takes an answer; it must not wait.
@@ -41,6 +44,7 @@ pub(super) struct Authority {
     ipc: Mutex<Ipc>,
     calls: Mutex<Calls>,
     gone: Mutex<Sender<i32>>,
+    placeholders: Placeholders,
 }
 
 #[derive(Default)]
@@ -63,10 +67,13 @@ impl Authority {
     pub(super) fn new() -> (Self, Receiver<i32>) {
         let (gone, of_gone) = channel();
         let calls = Mutex::new(Calls::default());
-        (
-            Self { ipc: Mutex::new(Ipc::new(Limits::default())), calls, gone: Mutex::new(gone) },
-            of_gone,
-        )
+        let (ipc, gone) = (Mutex::new(Ipc::new(Limits::default())), Mutex::new(gone));
+        (Self { ipc, calls, gone, placeholders: Placeholders::default() }, of_gone)
+    }
+
+    /// What stands for POSIX objects on this site: whose size is shown before anybody is answered who could tell of it.
+    pub(super) fn placeholders(&self) -> &Placeholders {
+        &self.placeholders
     }
 
     /// Asks, and has `taker` take the answer.
@@ -139,7 +146,11 @@ impl Authority {
                 let _ = lock(&self.gone).send(segment);
                 return true;
             }
-            Message::Answer(..) | Message::Gone(_) => return false,
+            Message::Sized(object, bytes) if of_first => {
+                self.placeholders.set_size(object, bytes);
+                return true;
+            }
+            Message::Answer(..) | Message::Gone(_) | Message::Sized(..) => return false,
             _ if !is_first => return false,
             Message::Call(id, caller, request) => {
                 if id.site != from.0 || caller.process.site != from.0 {
@@ -186,6 +197,11 @@ impl Authority {
                 let others = 1..runtime.node_count();
                 others.for_each(|site| send(runtime, NodeId(site), &Message::Gone(segment)));
                 let _ = lock(&self.gone).send(segment);
+            }
+            Event::ObjectSized(object, bytes) => {
+                let others = 1..runtime.node_count();
+                others.for_each(|site| send(runtime, NodeId(site), &Message::Sized(object, bytes)));
+                self.placeholders.set_size(object, bytes);
             }
         }
     }

@@ -18,6 +18,9 @@ mod faults;
 mod images;
 mod kernel;
 mod page_copies;
+mod placeholders;
+mod posix_sem;
+mod posix_shm;
 mod processes;
 mod program;
 mod segments;
@@ -30,6 +33,7 @@ use std::path::Path;
 use std::sync::mpsc::Receiver;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use multigrain_runtime::{Runtime, SegmentOptions, runtime};
 
@@ -42,6 +46,9 @@ use segments::Areas;
 const READY: u32 = 1;
 /// And the one behind the end of their programs.
 const ENDED: u32 = 2;
+
+/// Between two looks which objects processes have descriptors of.
+const SWEEP: Duration = Duration::from_secs(1);
 
 /// A site.
 struct Site {
@@ -101,11 +108,16 @@ impl Site {
     }
 
     fn watch_processes(&'static self, runtime: &'static Runtime) {
+        let mut swept = Instant::now();
         loop {
             self.processes.wait();
             self.catch_up(runtime);
             self.exports.lock().sweep();
             self.pass_notes(runtime);
+            if swept.elapsed() >= SWEEP {
+                posix_shm::sweep(self, runtime);
+                swept = Instant::now();
+            }
         }
     }
 
@@ -141,6 +153,9 @@ impl Site {
     fn remove_segments(&'static self, runtime: &'static Runtime, gone: &Receiver<i32>) {
         while let Ok(id) = gone.recv() {
             self.areas.remove(runtime, &self.exports, id);
+            if id < 0 {
+                self.authority.placeholders().remove(!id);
+            }
         }
     }
 }

@@ -67,6 +67,7 @@ pub(super) fn encode(reply: Reply, kind: Kind, by_index: bool, used: bool) -> En
         Reply::Attached { bytes, .. } => {
             answer(i64::try_from(bytes).unwrap_or(i64::MAX), Vec::new())
         }
+        Reply::Object { id, .. } => answer(id.into(), Vec::new()),
         Reply::Info(info) => {
             let bytes = match (kind, used) {
                 (Kind::Shm, false) => bytes_of(&shm_limits(&info)),

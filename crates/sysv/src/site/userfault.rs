@@ -39,7 +39,7 @@ pub(super) enum Event<G> {
     /// The process has forked: the userfaultfd of the child, with the same guards.
     Fork(G),
     /// A mapping has moved.
-    Moved { from: usize, to: usize },
+    Moved { from: usize, to: usize, bytes: usize },
     /// Addresses are not mapped any more.
     Unmapped { start: usize, end: usize },
 }
@@ -145,8 +145,8 @@ fn event_of(message: &[u64; 4]) -> Option<Event<Userfault>> {
             Some(Event::Fork(Userfault(child)))
         }
         UFFD_EVENT_REMAP => {
-            let _ = third;
-            Some(Event::Moved { from: address(first), to: address(second) })
+            let (from, to, bytes) = (address(first), address(second), address(third));
+            Some(Event::Moved { from, to, bytes })
         }
         UFFD_EVENT_UNMAP => Some(Event::Unmapped { start: address(first), end: address(second) }),
         _ => None,

@@ -76,6 +76,7 @@ pub(crate) fn carry_out(request: Request, attached: &mut Attached) -> Reply {
         Request::MsgSend { id, kind, bytes, flags } => send(id, kind, &bytes, flags),
         Request::MsgReceive { id, kind, most, flags } => receive(id, kind, most, flags),
         Request::MsgStat { id } => msg_stat(id, libc::IPC_STAT),
+        Request::Posix(_) | Request::PosixShm(_) => unreachable!("no system calls"),
         Request::MsgStatIndex { index, any } => {
             msg_stat(index, if any { MSG_STAT_ANY } else { MSG_STAT })
         }

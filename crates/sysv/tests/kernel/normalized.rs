@@ -26,8 +26,10 @@ pub(crate) fn normalized(reply: &Reply) -> Reply {
         Reply::Attached { .. } => Reply::Done(0),
         Reply::Created(id) => Reply::Done(id),
         Reply::Info(info) => Reply::Info(Info { limits: Limits::default(), ..info }),
-        other @ (Reply::Done(_) | Reply::Failed(_) | Reply::Values(_) | Reply::Message { .. }) => {
-            other
-        }
+        other @ (Reply::Done(_)
+        | Reply::Failed(_)
+        | Reply::Values(_)
+        | Reply::Message { .. }
+        | Reply::Object { .. }) => other,
     }
 }

@@ -247,6 +247,7 @@ impl World {
             match event {
                 Event::Reply(call, reply) => replies.push((call, reply)),
                 Event::SegmentGone(id) => note(&mut self.log, &format!("  {id} is gone")),
+                Event::ObjectSized(..) => {}
             }
         }
         // The latest call first: the others' answers depend on it.

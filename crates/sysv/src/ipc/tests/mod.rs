@@ -3,6 +3,7 @@
 mod lifetime;
 mod msg;
 mod msg_waits;
+mod posix;
 mod sem;
 mod sem_waits;
 mod shm;
@@ -31,6 +32,7 @@ struct Bench {
     /// Answers to calls that waited, in the order in which they came.
     late: Vec<(CallId, Reply)>,
     gone: Vec<i32>,
+    sized: Vec<(i32, u64)>,
 }
 
 impl Bench {
@@ -39,7 +41,13 @@ impl Bench {
     }
 
     fn with(limits: Limits) -> Self {
-        Self { ipc: Ipc::new(limits), calls: 0, late: Vec::new(), gone: Vec::new() }
+        Self {
+            ipc: Ipc::new(limits),
+            calls: 0,
+            late: Vec::new(),
+            gone: Vec::new(),
+            sized: Vec::new(),
+        }
     }
 
     /// The answer of a call that does not wait.
@@ -70,6 +78,7 @@ impl Bench {
             match event {
                 Event::Reply(call, reply) => self.late.push((call, reply)),
                 Event::SegmentGone(id) => self.gone.push(id),
+                Event::ObjectSized(id, bytes) => self.sized.push((id, bytes)),
             }
         }
     }

@@ -35,7 +35,7 @@ impl<K: Kernel> State<K> {
                     }
                 }
                 Event::Fork(child) => self.forked(key, child),
-                Event::Moved { from, to } => self.moved(key, from, to),
+                Event::Moved { from, to, bytes } => self.moved(key, from..from + bytes, to),
                 Event::Unmapped { start, end } => self.unmapped(key, start..end),
             }
         }
@@ -63,35 +63,42 @@ impl<K: Kernel> State<K> {
         }
     }
 
-    fn moved(&mut self, key: ImageKey, from: usize, to: usize) {
+    /// What has moved is attached elsewhere; what stays of its attach counts for itself.
+    fn moved(&mut self, key: ImageKey, from: Range<usize>, to: usize) {
+        let pid = self.images.get(&key).and_then(|image| image.process).map_or(0, |(pid, _)| pid);
         for segment in self.segments.values_mut() {
-            let of_image = segment.attaches.iter_mut().filter(|attach| attach.image == key);
-            of_image.filter(|attach| attach.start == from).for_each(|attach| attach.start = to);
+            let of_image = |attach: &mut Attach| attach.image == key;
+            let before: Vec<Attach> = segment.attaches.extract_if(.., of_image).collect();
+            for attach in before {
+                let mut pieces = rest(&attach, &from);
+                pieces.extend(within(&attach, &from).map(|mut moved| {
+                    moved.start = moved.start - from.start + to;
+                    moved
+                }));
+                for _ in 1..pieces.len() {
+                    self.notes.push_back(Note::Forked { segment: segment.id, pid });
+                }
+                segment.attaches.extend(pieces);
+            }
         }
     }
 
-    /// What is unmapped as a whole, be it in parts, is detached. Nothing that is mapped at the same place meanwhile is here yet: it is
-    /// write-protected before it is, and the kernel refuses that until this event is read.
+    /// What is unmapped is detached; where parts stay, each counts as an attach, as mappings do in the kernel. Nothing that is mapped
+    /// at the same place meanwhile is here yet: it is write-protected before it is, and the kernel refuses that until this event
+    /// is read.
     fn unmapped(&mut self, key: ImageKey, range: Range<usize>) {
         let pid = self.images.get(&key).and_then(|image| image.process).map_or(0, |(pid, _)| pid);
         for segment in self.segments.values_mut() {
-            let (bytes, pages, before) = (segment.bytes(), segment.pages, segment.attaches.len());
-            segment.attaches.retain_mut(|attach| {
-                let page = |address: usize| {
-                    (address.clamp(attach.start, attach.start + bytes) - attach.start) / PAGE_BYTES
-                };
-                let gone = page(range.start)..page(range.end);
-                if attach.image != key || gone.is_empty() {
-                    return true;
+            let of_image = |attach: &mut Attach| attach.image == key;
+            let before: Vec<Attach> = segment.attaches.extract_if(.., of_image).collect();
+            for attach in before {
+                let left = rest(&attach, &range);
+                match left.len() {
+                    0 => self.notes.push_back(Note::Detached { segment: segment.id, pid }),
+                    1 => {}
+                    _ => self.notes.push_back(Note::Forked { segment: segment.id, pid }),
                 }
-                if gone.len() == pages {
-                    return false;
-                }
-                gone.for_each(|page| attach.unmap(page));
-                !(0..pages).all(|page| attach.gone.has(page))
-            });
-            for _ in segment.attaches.len()..before {
-                self.notes.push_back(Note::Detached { segment: segment.id, pid });
+                segment.attaches.extend(left);
             }
         }
     }
@@ -116,5 +123,50 @@ impl<K: Kernel> State<K> {
             }
             image.ring(&mut self.kernel);
         }
+    }
+}
+
+/// What is left of an attach when a range of addresses is unmapped.
+fn rest(attach: &Attach, range: &Range<usize>) -> Vec<Attach> {
+    let pieces = [attach.start..range.start, range.end..attach.start + attach.bytes()];
+    pieces.iter().filter_map(|piece| within(attach, piece)).collect()
+}
+
+/// The part of an attach that lies in a range of addresses, if any does.
+fn within(attach: &Attach, range: &Range<usize>) -> Option<Attach> {
+    let start = attach.start.max(range.start);
+    let end = (attach.start + attach.bytes()).min(range.end);
+    if start >= end {
+        return None;
+    }
+    let page = |address: usize| attach.part.start + (address - attach.start) / PAGE_BYTES;
+    let mut piece = Attach { start, part: page(start)..page(end), ..attach.clone() };
+    for page in attach.part.clone().filter(|page| !piece.part.contains(page)) {
+        piece.writable.set(page, false);
+    }
+    Some(piece)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::pages::Pages;
+    use super::*;
+
+    #[test]
+    fn what_is_left_of_an_attach_keeps_its_pages_and_who_may_write_them() {
+        let mut writable = Pages::none(10);
+        writable.set(8, true);
+        let attach = Attach { image: ImageKey(1), start: 0x10_0000, part: 2..10, writable };
+        let at = |page: usize| 0x10_0000 + page * PAGE_BYTES;
+        let left = |pages: Range<usize>| -> Vec<_> {
+            let left = rest(&attach, &(at(pages.start)..at(pages.end)));
+            assert!(left.iter().all(|piece| piece.writable.has(8) == piece.part.contains(&8)));
+            left.into_iter().map(|piece| (piece.start, piece.part)).collect()
+        };
+        assert_eq!(left(0..8), []);
+        assert_eq!(left(20..30), [(at(0), 2..10)]);
+        assert_eq!(left(0..3), [(at(3), 5..10)]);
+        assert_eq!(left(6..9), [(at(0), 2..8)]);
+        assert_eq!(left(3..4), [(at(0), 2..5), (at(4), 6..10)]);
     }
 }

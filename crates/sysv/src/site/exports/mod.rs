@@ -42,21 +42,31 @@ pub(super) enum Note {
     NewImage(ImageKey),
 }
 
-/// A mapping of a segment in an image.
+/// A mapping of a segment, or of a part, in an image.
 #[derive(Clone, Debug, Hash)]
 struct Attach {
     image: ImageKey,
     start: usize,
-    /// Pages that this image may write through it.
+    /// Pages of the segment that are mapped, the first at `start`.
+    part: Range<usize>,
+    /// Pages of the segment that this image may write through it.
     writable: Pages,
-    /// Pages that are not mapped any more; something else may be there.
-    gone: Pages,
 }
 
 impl Attach {
-    fn unmap(&mut self, page: usize) {
-        self.writable.set(page, false);
-        self.gone.set(page, true);
+    fn bytes(&self) -> usize {
+        self.part.len() * PAGE_BYTES
+    }
+
+    fn address_of(&self, page: usize) -> usize {
+        self.start + (page - self.part.start) * PAGE_BYTES
+    }
+
+    /// Which page of the segment an address of an image is.
+    fn page_at(&self, image: ImageKey, address: usize) -> Option<usize> {
+        let within =
+            self.image == image && (self.start..self.start + self.bytes()).contains(&address);
+        within.then(|| self.part.start + (address - self.start) / PAGE_BYTES)
     }
 }
 
@@ -72,12 +82,6 @@ struct Segment<K: Kernel> {
     /// Pages that an image could write since they were last read from the export, though it may be gone.
     written: Pages,
     attaches: Vec<Attach>,
-}
-
-impl<K: Kernel> Segment<K> {
-    fn bytes(&self) -> usize {
-        self.pages * PAGE_BYTES
-    }
 }
 
 /// What guards an image, and the bell of who serves it.
@@ -188,10 +192,16 @@ impl<K: Kernel> State<K> {
     }
 
     /// A process has mapped a segment's export, closed: it is guarded when this returns.
-    pub(super) fn guard(
+    #[cfg(test)]
+    fn guard(&mut self, key: ImageKey, id: i32, start: usize, bytes: usize) -> Result<(), Errno> {
+        self.guard_part(key, (id, 0), start, bytes)
+    }
+
+    /// A process has mapped a part of a segment's export, closed, from a page on: it is guarded when this returns.
+    pub(super) fn guard_part(
         &mut self,
         key: ImageKey,
-        id: i32,
+        (id, first): (i32, usize),
         start: usize,
         bytes: usize,
     ) -> Result<(), Errno> {
@@ -199,10 +209,11 @@ impl<K: Kernel> State<K> {
             self.images.get(&key).map(|image| Arc::clone(&image.userfault)).ok_or(Errno::INVAL)?;
         let segment = self.segments.values_mut().find(|segment| segment.id == id);
         let segment = segment.ok_or(Errno::INVAL)?;
-        if bytes != segment.bytes() || !start.is_multiple_of(PAGE_BYTES) {
+        let aligned = bytes.is_multiple_of(PAGE_BYTES) && start.is_multiple_of(PAGE_BYTES);
+        let end = first.saturating_add(bytes / PAGE_BYTES);
+        if !aligned || bytes == 0 || end > segment.pages {
             return Err(Errno::INVAL);
         }
-        let none = Pages::none(segment.pages);
         self.kernel.register(&userfault, start, bytes)?;
         loop {
             match self.kernel.protect(&userfault, (start, bytes), true) {
@@ -213,38 +224,37 @@ impl<K: Kernel> State<K> {
         }
         let segment = self.segments.values_mut().find(|segment| segment.id == id);
         let segment = segment.ok_or(Errno::INVAL)?;
-        segment.attaches.push(Attach { image: key, start, writable: none.clone(), gone: none });
+        let writable = Pages::none(segment.pages);
+        segment.attaches.push(Attach { image: key, start, part: first..end, writable });
         Ok(())
     }
 
-    /// Bytes of the segment that an image has attached at an address.
+    /// Bytes to the end of the segment that an image has attached at an address, by what is left of the attach.
     pub(super) fn attached_bytes(&self, key: ImageKey, start: usize) -> Option<usize> {
-        let has = |segment: &&Segment<K>| {
-            segment.attaches.iter().any(|attach| attach.image == key && attach.start == start)
+        let end_of = |attach: &Attach| {
+            let is_it = attach.image == key
+                && attach.start.checked_sub(attach.part.start * PAGE_BYTES) == Some(start);
+            is_it.then_some(attach.part.end * PAGE_BYTES)
         };
-        self.segments.values().find(has).map(Segment::bytes)
+        let segments = self.segments.values().filter(|segment| segment.id >= 0);
+        segments.flat_map(|segment| segment.attaches.iter().filter_map(end_of)).max()
     }
 
     /// Where in this node's memory a fault's page lies, and how many pages the image is to get from there on.
     pub(super) fn place(&mut self, key: ImageKey, fault: Fault) -> Option<(usize, usize)> {
-        let (area, page, _) = self.find(key, fault.address)?;
+        let (area, page, attach) = self.find(key, fault.address)?;
         let segment = self.segments.get(&area)?;
         let image = self.images.get_mut(&key)?;
-        let pages =
-            image.scans[usize::from(fault.writes)].fault(fault.address, segment.pages - page);
+        let left = segment.attaches[attach].part.end - page;
+        let pages = image.scans[usize::from(fault.writes)].fault(fault.address, left);
         Some((segment.address + page * PAGE_BYTES, pages))
     }
 
     /// The area and the page that an image has at an address, and by which attach.
     fn find(&self, key: ImageKey, address: usize) -> Option<(u32, usize, usize)> {
         self.segments.iter().find_map(|(area, segment)| {
-            let page = |attach: &Attach| {
-                let within = attach.start..attach.start + segment.bytes();
-                let page = within.contains(&address).then(|| (address - attach.start) / PAGE_BYTES);
-                page.filter(|page| attach.image == key && !attach.gone.has(*page))
-            };
             let mut attaches = segment.attaches.iter().enumerate();
-            attaches.find_map(|(index, attach)| Some((*area, page(attach)?, index)))
+            attaches.find_map(|(index, attach)| Some((*area, attach.page_at(key, address)?, index)))
         })
     }
 

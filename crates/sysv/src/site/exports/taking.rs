@@ -41,10 +41,10 @@ impl<K: Kernel> State<K> {
         loop {
             let writer = self.segments.get(&area).and_then(|segment| {
                 let attach = segment.attaches.iter().find(|attach| attach.writable.has(page))?;
-                Some((attach.image, attach.start))
+                Some((attach.image, attach.start, attach.address_of(page)))
             });
-            let Some((image, start)) = writer else { return };
-            if self.protect(image, start + page * PAGE_BYTES, true) == Err(Errno::AGAIN) {
+            let Some((image, start, address)) = writer else { return };
+            if self.protect(image, address, true) == Err(Errno::AGAIN) {
                 // A fork has added one, with what its parent has, or this one has moved or gone.
                 self.take_events(image);
                 continue;

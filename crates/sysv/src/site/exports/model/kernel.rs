@@ -151,7 +151,7 @@ impl Sim {
                     Event::Fork(child)
                 }
                 Told::Unmapped(start, end) => Event::Unmapped { start, end },
-                Told::Moved(from, to) => Event::Moved { from, to },
+                Told::Moved(from, to, bytes) => Event::Moved { from, to, bytes },
             });
         }
         events

@@ -80,7 +80,7 @@ impl Mapping {
 pub(super) enum Told {
     Fork(usize),
     Unmapped(usize, usize),
-    Moved(usize, usize),
+    Moved(usize, usize, usize),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -263,10 +263,12 @@ impl Sim {
             }
             Step::Move(from, to) => {
                 let moved = self.images[at].mappings.iter_mut();
+                let mut pages = 0;
                 if let Some(mapping) = { moved }.find(|mapping| mapping.start == slot(from)) {
                     mapping.start = slot(to);
+                    pages = mapping.entries.len();
                 }
-                self.tells(at, thread, Told::Moved(slot(from), slot(to)));
+                self.tells(at, thread, Told::Moved(slot(from), slot(to), pages * PAGE_BYTES));
             }
         }
     }

@@ -2,7 +2,6 @@
 
 use core::hash::{Hash, Hasher};
 use core::ptr::{without_provenance, without_provenance_mut};
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use multigrain_types::{Access, AreaId, PAGE_BYTES};
@@ -348,12 +347,8 @@ impl World {
         if !self.gone() && sim.images.iter().all(settled) {
             let mut attaches = vec![0; sim.attaches.len()];
             for image in &sim.images {
-                let of_image =
-                    image.mappings.iter().filter(|mapping| mapping.open).map(|mapping| {
-                        (mapping.segment, mapping.start - mapping.first * PAGE_BYTES)
-                    });
-                let of_image: BTreeSet<_> = of_image.collect();
-                of_image.iter().for_each(|(segment, _)| attaches[*segment] += 1);
+                let of_image = image.mappings.iter().filter(|mapping| mapping.open);
+                of_image.for_each(|mapping| attaches[mapping.segment] += 1);
             }
             if attaches != sim.attaches {
                 return Some("the books have another number of attaches");

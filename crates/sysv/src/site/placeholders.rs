@@ -1,0 +1,197 @@
+//! Descriptors that stand for POSIX shared memory objects in processes.
+//!
+//! An object has two memory objects of this site that hold nothing but its size, mode and owner: one for descriptors to read,
+//! and one for those to write. A process gets a descriptor opened with O_PATH, which fstat(2) tells the inode of, and which
+//! read(2), write(2), mmap(2) and ftruncate(2) refuse with EBADF: the library takes the last two then. The kernel keeps count
+//! of such descriptors through dup, fork, exec and sockets, and this looks in /proc whether any process has one still.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{read_dir, read_link};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rustix::fs::{
+    CWD, Gid, MemfdFlags, Mode, OFlags, Uid, fchmod, fchown, fstat, ftruncate, memfd_create, openat,
+};
+use rustix::io::Errno;
+
+/// Looks in a row that find no descriptor, after which there is none: one may be on its way through a socket.
+const UNSEEN: u32 = 2;
+
+/// Owner, group and mode of an object.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rights {
+    pub(super) uid: u32,
+    pub(super) gid: u32,
+    pub(super) mode: u32,
+}
+
+#[derive(Debug)]
+struct Standin {
+    file: OwnedFd,
+    /// Device and inode.
+    identity: (u64, u64),
+    /// What /proc shows of its descriptors.
+    link: String,
+}
+
+#[derive(Debug)]
+struct Placeholder {
+    to_read: Standin,
+    to_write: Standin,
+    bytes: u64,
+    unseen: u32,
+}
+
+/// Those of this site, by the ids of the objects.
+#[derive(Debug, Default)]
+pub(super) struct Placeholders {
+    known: Mutex<BTreeMap<i32, Placeholder>>,
+    changing: Mutex<()>,
+}
+
+impl Standin {
+    fn new(id: i32, access: &str, rights: Rights) -> Result<Self, Errno> {
+        let name = format!("multigrain-posix-{}-{id}-{access}", std::process::id());
+        let file = memfd_create(&*name, MemfdFlags::CLOEXEC)?;
+        fchmod(&file, Mode::from_raw_mode(rights.mode))?;
+        // As far as this process may.
+        let owner = (Some(Uid::from_raw(rights.uid)), Some(Gid::from_raw(rights.gid)));
+        let _ = fchown(&file, owner.0, owner.1);
+        let stat = fstat(&file)?;
+        Ok(Self { file, identity: (stat.st_dev, stat.st_ino), link: format!("/memfd:{name}") })
+    }
+
+    fn has(&self, seen: &BTreeSet<String>) -> bool {
+        seen.contains(&self.link)
+    }
+}
+
+impl Placeholders {
+    /// While a site comes to have an object open, or to have it no longer.
+    pub(super) fn change(&self) -> MutexGuard<'_, ()> {
+        self.changing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<i32, Placeholder>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A new descriptor of an object for a process.
+    pub(super) fn open(&self, id: i32, writes: bool, rights: Rights) -> Result<OwnedFd, Errno> {
+        let mut known = self.lock();
+        if let std::collections::btree_map::Entry::Vacant(vacant) = known.entry(id) {
+            let to_read = Standin::new(id, "r", rights)?;
+            let to_write = Standin::new(id, "rw", rights)?;
+            vacant.insert(Placeholder { to_read, to_write, bytes: 0, unseen: 0 });
+        }
+        let placeholder = known.get_mut(&id).ok_or(Errno::BADF)?;
+        placeholder.unseen = 0;
+        let standin = if writes { &placeholder.to_write } else { &placeholder.to_read };
+        let link = format!("/proc/self/fd/{}", standin.file.as_raw_fd());
+        openat(CWD, link, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+    }
+
+    /// Which object a descriptor stands for, and whether that may be written.
+    pub(super) fn find(&self, device: u64, inode: u64) -> Option<(i32, bool)> {
+        let known = self.lock();
+        known.iter().find_map(|(id, placeholder)| {
+            let is_it = |standin: &Standin| standin.identity == (device, inode);
+            let writes = is_it(&placeholder.to_write);
+            (writes || is_it(&placeholder.to_read)).then_some((*id, writes))
+        })
+    }
+
+    /// An object has a size, which stays.
+    pub(super) fn set_size(&self, id: i32, bytes: u64) {
+        if let Some(placeholder) = self.lock().get_mut(&id)
+            && bytes > placeholder.bytes
+        {
+            placeholder.bytes = bytes;
+            // No larger than what the job could make room for; a refusal shows in fstat alone.
+            let _ = ftruncate(&placeholder.to_read.file, bytes);
+            let _ = ftruncate(&placeholder.to_write.file, bytes);
+        }
+    }
+
+    /// An object is gone.
+    pub(super) fn remove(&self, id: i32) {
+        self.lock().remove(&id);
+    }
+
+    /// Forgets objects of which no process has a descriptor; which ones. Under [`Self::change`].
+    pub(super) fn sweep(&self) -> Vec<i32> {
+        if self.lock().is_empty() {
+            return Vec::new();
+        }
+        let seen = links();
+        let mut known = self.lock();
+        for placeholder in known.values_mut() {
+            let is_seen = placeholder.to_read.has(&seen) || placeholder.to_write.has(&seen);
+            placeholder.unseen = if is_seen { 0 } else { placeholder.unseen + 1 };
+        }
+        let gone: Vec<i32> = known
+            .iter()
+            .filter(|(_, placeholder)| placeholder.unseen >= UNSEEN)
+            .map(|(id, _)| *id)
+            .collect();
+        gone.iter().for_each(|id| drop(known.remove(id)));
+        gone
+    }
+}
+
+/// What the descriptors of all other processes are that could be placeholders.
+fn links() -> BTreeSet<String> {
+    let own = std::process::id().to_string();
+    let processes = read_dir("/proc").into_iter().flatten().flatten();
+    let others = processes.filter(|process| {
+        let name = process.file_name();
+        name != *own && name.to_string_lossy().bytes().all(|byte| byte.is_ascii_digit())
+    });
+    let descriptors =
+        others.flat_map(|process| read_dir(process.path().join("fd")).into_iter().flatten());
+    let links = descriptors.flatten().filter_map(|each| read_link(each.path()).ok());
+    let named = links.filter_map(|link| link.into_os_string().into_string().ok());
+    let ours = named.filter(|link| link.starts_with("/memfd:multigrain-posix-"));
+    ours.map(|link| link.trim_end_matches(" (deleted)").to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RIGHTS: Rights = Rights { uid: 0, gid: 0, mode: 0o640 };
+
+    #[test]
+    fn a_descriptor_tells_its_object_and_its_size_and_holds_nothing() {
+        let placeholders = Placeholders::default();
+        let read = placeholders.open(3, false, RIGHTS).unwrap();
+        let write = placeholders.open(3, true, RIGHTS).unwrap();
+        placeholders.set_size(3, 10_000);
+        placeholders.set_size(3, 0);
+        for (descriptor, writes) in [(&read, false), (&write, true)] {
+            let stat = fstat(descriptor).unwrap();
+            assert_eq!(placeholders.find(stat.st_dev, stat.st_ino), Some((3, writes)));
+            assert_eq!((stat.st_size, stat.st_mode & 0o777), (10_000, 0o640));
+            assert_eq!(rustix::io::read(descriptor, &mut [0; 1]), Err(Errno::BADF));
+            assert_eq!(ftruncate(descriptor, 5), Err(Errno::BADF));
+        }
+        placeholders.remove(3);
+        let stat = fstat(&read).unwrap();
+        assert_eq!(placeholders.find(stat.st_dev, stat.st_ino), None);
+    }
+
+    #[test]
+    fn two_looks_that_find_no_descriptor_end_a_placeholder() {
+        let placeholders = Placeholders::default();
+        placeholders.open(3, false, RIGHTS).unwrap();
+        // What this process has does not count: it is the site.
+        assert_eq!(placeholders.sweep(), [0; 0]);
+        placeholders.open(3, false, RIGHTS).unwrap();
+        assert_eq!(placeholders.sweep(), [0; 0], "it was opened meanwhile");
+        // A child of another test may have it for a while.
+        let gone = core::iter::repeat_with(|| placeholders.sweep()).find(|gone| !gone.is_empty());
+        assert_eq!(gone, Some(vec![3]));
+        assert_eq!(placeholders.sweep(), [0; 0]);
+    }
+}
