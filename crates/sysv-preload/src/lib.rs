@@ -14,6 +14,7 @@ pub mod objects;
 pub mod segments;
 pub mod semaphores;
 mod site;
+mod waits;
 
 use core::ffi::c_int;
 

@@ -1,11 +1,13 @@
 //! The way to the site: sockets that wait for the next call, and what a child of fork does about those of its parent.
 
-use core::ffi::{c_int, c_long, c_void};
+use core::ffi::{c_int, c_void};
 use core::mem::{MaybeUninit, size_of};
-use core::ptr::{null, null_mut};
+use core::ptr::null_mut;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::os::fd::RawFd;
 
+pub(crate) use crate::waits::Wait;
+use crate::waits::{Blocked, await_answer, await_restarting};
 use multigrain_types::sysv::{ANSWER_BYTES, Answer, Ask, Call, SITE_VARIABLE, TOKEN_BYTES};
 
 /// Sockets of this process that nobody uses just now; -1 where there is none.
@@ -28,17 +30,6 @@ pub(crate) fn is_guarded() -> bool {
 
 pub(crate) fn set_guarded() {
     GUARDED.store(true, Ordering::Relaxed);
-}
-
-/// How a call waits.
-#[derive(Clone, Copy)]
-pub(crate) enum Wait {
-    /// For as long as the site takes to answer.
-    Answer,
-    /// Until it is answered, a signal comes, or so many nanoseconds are over.
-    Event(Option<u64>),
-    /// Until it is answered, or a signal comes whose handler was not installed with SA_RESTART.
-    Restarting,
 }
 
 /// Bytes of the program that go with a call, or that an answer fills.
@@ -237,6 +228,10 @@ fn exchange_uncancelled(
     descriptor: RawFd,
     wait: Wait,
 ) -> Result<Answered, c_int> {
+    let blocked = match wait {
+        Wait::Answer | Wait::Event(_) => Some(Blocked::new()),
+        Wait::Restarting => None,
+    };
     let socket = take()?;
     let mut sent = send(socket, ask, arguments, behind, descriptor);
     if sent == Err(libc::EFAULT) {
@@ -244,7 +239,11 @@ fn exchange_uncancelled(
         return Err(libc::EFAULT);
     }
     if sent.is_ok()
-        && let Some(over) = await_answer(socket, wait)
+        && let Some(over) = match (wait, &blocked) {
+            (Wait::Event(within_ns), Some(blocked)) => await_answer(socket, within_ns, blocked),
+            (Wait::Restarting, _) => await_restarting(socket),
+            (Wait::Answer | Wait::Event(_), _) => None,
+        }
     {
         sent = send(socket, Ask::Cancel, [over.into(), 0, 0, 0], Bytes::NONE, -1);
     }
@@ -272,32 +271,6 @@ fn await_end() {
     let time = libc::timespec { tv_sec: 3, tv_nsec: 0 };
     // SAFETY: a time, and no place for what is left of it.
     unsafe { libc::nanosleep(&raw const time, null_mut()) };
-}
-
-/// Waits for an answer: none if it is there, else why the wait is over.
-fn await_answer(socket: RawFd, wait: Wait) -> Option<c_int> {
-    let within_ns = match wait {
-        Wait::Answer => return None,
-        Wait::Event(within_ns) => within_ns,
-        // The kernel begins a receive again after SA_RESTART, and a poll never.
-        Wait::Restarting => {
-            // SAFETY: no room, which the kernel is told.
-            let peeked = unsafe { libc::recv(socket, null_mut(), 0, libc::MSG_PEEK) };
-            return (peeked < 0).then(errno);
-        }
-    };
-    let mut wanted = libc::pollfd { fd: socket, events: libc::POLLIN, revents: 0 };
-    let time = within_ns.map(|ns| libc::timespec {
-        tv_sec: libc::time_t::try_from(ns / 1_000_000_000).unwrap_or(libc::time_t::MAX),
-        tv_nsec: c_long::try_from(ns % 1_000_000_000).unwrap_or(0),
-    });
-    let time = time.as_ref().map_or(null(), core::ptr::from_ref);
-    // SAFETY: one descriptor, a time or none, no mask.
-    match unsafe { libc::ppoll(&raw mut wanted, 1, time, null()) } {
-        0 => Some(libc::EAGAIN),
-        -1 => Some(errno()),
-        _ => None,
-    }
 }
 
 #[repr(C, align(8))]
