@@ -100,9 +100,10 @@ fn segments_have_the_window_and_the_compression_that_the_user_asks_for() {
     let dir = TestDir::new();
     programs(&dir);
     let battleship = dir.path().join("battleship");
-    // Each of 1,648 turns takes the page from the other player once; the start, and a poll that comes too early, do as well.
+    // Each of 1,648 turns takes the page from the other player once; the start does as well, and on a busy machine what outlasts its
+    // window.
     let (kib, taken) = moved(&battleship, &["--segment-window", "2ms"]);
-    assert!((1_648.0..1_900.0).contains(&taken), "taken {taken} times");
+    assert!((1_648.0..2.0 * 1_648.0).contains(&taken), "taken {taken} times");
     let (compressed, _) =
         moved(&battleship, &["--segment-window", "2ms", "--segment-compression", "lz4"]);
     assert!(compressed < kib / 2.0, "{compressed} KiB compressed, {kib} raw");

@@ -18,6 +18,14 @@ mod waits;
 
 use core::ffi::c_int;
 
+/// The error number of the system call that has just failed.
+fn errno() -> c_int {
+    // SAFETY: the C library's place for this thread's errno.
+    let place = unsafe { libc::__errno_location() };
+    // SAFETY: as above.
+    unsafe { *place }
+}
+
 /// An error number as C functions have it.
 fn failed(errno: c_int) -> c_int {
     // SAFETY: the C library's place for this thread's errno.

@@ -5,7 +5,8 @@ use core::mem::{MaybeUninit, size_of};
 
 use multigrain_types::sysv::{Ask, MOST_OPERATIONS};
 
-use crate::site::{Bytes, Wait, ask, exchange};
+use crate::site::{Bytes, ask, exchange};
+use crate::waits::Wait;
 use crate::{failed, returned};
 
 /// semget(2).
@@ -54,7 +55,7 @@ fn fault_of(time: *const libc::timespec) -> Option<c_int> {
     let wait = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
     // SAFETY: a word, and a pointer that the kernel checks.
     unsafe { libc::syscall(libc::SYS_futex, &raw const word, wait, 0, time) };
-    let errno = crate::site::errno();
+    let errno = crate::errno();
     (errno != libc::EAGAIN).then_some(errno)
 }
 

@@ -6,7 +6,8 @@ use core::ptr::null_mut;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::os::fd::RawFd;
 
-pub(crate) use crate::waits::Wait;
+use crate::errno;
+use crate::waits::Wait;
 use crate::waits::{Blocked, await_answer, await_restarting};
 use multigrain_types::sysv::{ANSWER_BYTES, Answer, Ask, Call, SITE_VARIABLE, TOKEN_BYTES};
 
@@ -89,13 +90,6 @@ fn address() -> Option<Address> {
         *place = digit(pair[0])? << 4 | digit(pair[1])?;
     }
     Some(address)
-}
-
-pub(crate) fn errno() -> c_int {
-    // SAFETY: the C library's place for this thread's errno.
-    let place = unsafe { libc::__errno_location() };
-    // SAFETY: as above.
-    unsafe { *place }
 }
 
 pub(crate) fn close(descriptor: RawFd) {

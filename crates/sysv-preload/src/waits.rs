@@ -8,7 +8,7 @@ use core::mem::MaybeUninit;
 use core::ptr::{null, null_mut};
 use std::os::fd::RawFd;
 
-use crate::site::errno;
+use crate::errno;
 
 /// How a call waits.
 #[derive(Clone, Copy)]

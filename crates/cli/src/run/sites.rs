@@ -5,6 +5,7 @@ use super::options::RunArgs;
 use super::{elf, program};
 use std::env;
 use std::ffi::{OsStr, OsString};
+use std::os::unix::fs::MetadataExt;
 
 /// Puts the site before every program of a command line, if its programs are to run on sites.
 ///
@@ -34,15 +35,28 @@ fn dynamic(program: &OsStr) -> Result<(), LaunchError> {
         let why = "is linked statically, so that --sysv cannot take its System V calls: link it dynamically";
         return Err(LaunchError::NotExecutable { path, why });
     }
+    let mode = path.metadata().map_or(0, |metadata| metadata.mode());
+    if mode & SET_IDS != 0 {
+        let why = "runs as another user or group (set-user-ID), so that --sysv cannot take its System V calls";
+        return Err(LaunchError::NotExecutable { path, why });
+    }
     Ok(())
 }
+
+/// Of a file's mode: its program runs as its owner, or its group.
+const SET_IDS: u32 = 0o6000;
 
 /// The words, and which of them are programs. What parts programs is checked later.
 fn with_sites(words: &[OsString], site: &[OsString]) -> (Vec<OsString>, Vec<OsString>) {
     let (mut all, mut programs) = (Vec::new(), Vec::new());
     let mut words = words.iter().cloned().peekable();
+    let mut is_wrong = false;
     loop {
-        if let Some(program) = words.peek().filter(|word| *word != ":") {
+        // What is wrong with a line is said of the line as it was written.
+        let is_option = |word: &OsString| word.to_str().is_some_and(|word| word.starts_with('-'));
+        if let Some(program) =
+            words.peek().filter(|word| *word != ":" && !is_option(word) && !is_wrong)
+        {
             programs.push(program.clone());
             all.extend_from_slice(site);
         }
@@ -54,10 +68,11 @@ fn with_sites(words: &[OsString], site: &[OsString]) -> (Vec<OsString>, Vec<OsSt
                 break;
             }
         }
-        if words.peek().is_some_and(|word| word == "-n") {
+        is_wrong = words.peek().is_none_or(|word| word != "-n");
+        if !is_wrong {
             all.extend(words.by_ref().take(2));
+            words.next_if(|word| *word == "--");
         }
-        words.next_if(|word| *word == "--");
     }
 }
 
@@ -78,5 +93,7 @@ mod tests {
         assert_eq!(placed("./a 7 : -n 3 ./b c"), (both.clone(), words("./a ./b")));
         assert_eq!(placed("./a 7 : -n 3 -- ./b c"), (both, words("./a ./b")));
         assert_eq!(placed("./a :").0, words("M site -- ./a :"));
+        assert_eq!(placed("./a : ./b").0, words("M site -- ./a : ./b"));
+        assert_eq!(placed("./a : -n 1 -t ./b").0, words("M site -- ./a : -n 1 -t ./b"));
     }
 }

@@ -90,7 +90,7 @@ impl Connection {
     /// Of a process that says on a socket that it may use this site; none of any other.
     pub(super) fn of(socket: OwnedFd, token: &[u8; TOKEN_BYTES]) -> Option<Self> {
         set_socket_timeout(&socket, Timeout::Recv, Some(HELLO)).ok()?;
-        let mut room = [0; CALL_BYTES + TOKEN_BYTES];
+        let mut room = [0; CALL_BYTES + TOKEN_BYTES + 1];
         let (hello, behind, _) = receive(&socket, &mut room)?;
         let peer = socket_peercred(&socket).ok()?;
         if Ask::of(hello.ask) != Some(Ask::Hello) || behind != token {

@@ -69,6 +69,19 @@ pub(super) fn kill_all() {
     }
 }
 
+/// Whether a process is below this one.
+pub(super) fn is_one(pid: Pid) -> bool {
+    let (mut pid, own) = (pid.as_raw_nonzero().get(), getpid().as_raw_nonzero().get());
+    while pid > 1 {
+        if pid == own {
+            return true;
+        }
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        pid = parse(&stat).map_or(0, |of| of.parent);
+    }
+    false
+}
+
 /// The processes below this one that are no zombies.
 fn descendants() -> Vec<Pid> {
     let mut parents = Vec::new();

@@ -94,6 +94,11 @@ pub fn run(command: &[OsString], library: &Path, options: SegmentOptions) -> Res
     site.helper("sysv-gone", move || site.remove_segments(runtime, &gone))?;
     descendants::adopt().map_err(|errno| format!("prctl: {errno}"))?;
     let code = program::run(runtime, command, library, &variable)?;
+    if code != 0 {
+        // A node that fails ends its job: it does not wait for the others.
+        descendants::kill_all();
+        return Ok(code);
+    }
     // What the program has left goes on until it has ended on all sites, and is served till then.
     runtime.barrier(ENDED, sites).map_err(|error| error.to_string())?;
     descendants::kill_all();

@@ -9,10 +9,11 @@ use std::time::Duration;
 use multigrain_runtime::Runtime;
 use multigrain_types::sysv::{Answer, Ask, CALL_BYTES, MOST_BEHIND, TOKEN_BYTES};
 use rustix::io::Errno;
+use rustix::net::sockopt::socket_peercred;
 use rustix::net::{SocketFlags, accept_with};
 
 use super::connection::{Arrived, Connection, Way};
-use super::{Site, answers};
+use super::{Site, answers, descendants};
 
 /// Sockets of which nothing is known yet, and how many there may be.
 static NEW: AtomicU32 = AtomicU32::new(0);
@@ -33,9 +34,9 @@ pub(super) fn accept(site: &'static Site, runtime: &'static Runtime, way: Way) {
                 continue;
             }
         };
-        // Strangers that say nothing cost no more than these, and a wait till they are cut off.
-        while NEW.load(Ordering::Relaxed) >= MOST_NEW {
-            sleep(Duration::from_millis(1));
+        // Strangers that say nothing cost no more than these: of more only what the program has forked comes in.
+        if NEW.load(Ordering::Relaxed) >= MOST_NEW && !is_ours(&socket) {
+            continue;
         }
         NEW.fetch_add(1, Ordering::Relaxed);
         let token = way.token;
@@ -45,6 +46,11 @@ pub(super) fn accept(site: &'static Site, runtime: &'static Runtime, way: Way) {
             eprintln!("multigrain: {why}");
         }
     }
+}
+
+/// Whether a process below this one is at the other end.
+fn is_ours(socket: &OwnedFd) -> bool {
+    socket_peercred(socket).is_ok_and(|peer| descendants::is_one(peer.pid))
 }
 
 fn serve(
