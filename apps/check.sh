@@ -24,6 +24,10 @@ small_reduce="--rounds 20"
 small_alloc="--count 500"
 small_tree="--bodies 90"
 small_barrier="--rounds 20 --lock 1"
+small_ep="--log2 24"
+small_cg="--rows 1400 --nonzeros 7 --shift 10"
+small_helmholtz="--rows 90 --cols 70"
+small_md="--particles 45 --steps 30"
 
 once() { # program, then its command line
     if ! "$@" >"$dir/check.log" 2>&1 || ! grep -q 'result .* check=ok ' "$dir/check.log"; then
@@ -33,7 +37,7 @@ once() { # program, then its command line
     fi
 }
 
-for app in sor is water lu tsp jacobi falseshare queue counter bulk lurows radix fft reduce alloc tree barrier; do
+for app in sor is water lu tsp jacobi falseshare queue counter bulk lurows radix fft reduce alloc tree barrier ep cg helmholtz md; do
     eval "flags=\$small_$app"
     # shellcheck disable=SC2086 # flags are words
     if [ "${BUILD:-pthreads}" = mg ]; then

@@ -1,8 +1,8 @@
 #!/bin/sh
 # soak.sh DIR MULTIGRAIN [TIMES] - applications on small inputs on real nodes, their answers checked:
 # every one on 1, 2, 4 and 8 nodes, 1 and 3 threads each, both guards, both transports; then SOR,
-# WATER, falseshare, queue, lurows and tree under each consistency on 2, 4 and 8 nodes, lazy release
-# also with homes whose writes are found by scans; TIMES times (default 1).
+# WATER, falseshare, queue, lurows, tree, cg, helmholtz and md under each consistency on 2, 4 and 8
+# nodes, lazy release also with homes whose writes are found by scans; TIMES times (default 1).
 # Says what failed with its output; ends with a line "N passed, M failed".
 # In the environment, lists that take the place of these: APPS NODES THREADS GUARDS TRANSPORTS, and
 # for the second part CONSISTENCIES (may be empty) RELEASE_APPS RELEASE_SIZES (nodes x threads).
@@ -35,6 +35,10 @@ flags_of() {
     alloc) echo "--count 500" ;;
     tree) echo "--bodies 90" ;;
     barrier) echo "--rounds 20 --lock 1" ;;
+    ep) echo "--log2 18" ;;
+    cg) echo "--rows 300 --nonzeros 4 --iterations 2" ;;
+    helmholtz) echo "--rows 90 --cols 70 --iterations 20" ;;
+    md) echo "--particles 45 --steps 30" ;;
     esac
 }
 
@@ -58,7 +62,7 @@ job() { # application, then the options of the launcher
 }
 
 every_kind_of_job() {
-    for app in ${APPS:-sor is water lu tsp jacobi falseshare queue counter bulk lurows radix fft reduce alloc tree barrier}; do
+    for app in ${APPS:-sor is water lu tsp jacobi falseshare queue counter bulk lurows radix fft reduce alloc tree barrier ep cg helmholtz md}; do
         for nodes in $nodes_list; do for threads in $threads_list; do
             for guard in $guards; do for transport in $transports; do
                 job "$app" -n "$nodes" -t "$threads" --guard "$guard" --transport "$transport"
@@ -69,7 +73,7 @@ every_kind_of_job() {
 
 every_consistency() {
     for consistency in $consistencies; do
-        for app in ${RELEASE_APPS:-sor water falseshare queue lurows tree}; do
+        for app in ${RELEASE_APPS:-sor water falseshare queue lurows tree cg helmholtz md}; do
             for size in ${RELEASE_SIZES:-2x3 4x3 8x1}; do
                 job "$app" -n "${size%x*}" -t "${size#*x}" --consistency "$consistency"
                 [ "$consistency" != lazy-release ] ||

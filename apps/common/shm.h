@@ -15,8 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Lock ids are 0 .. SHM_LOCKS - 1. */
-enum { SHM_LOCKS = 16384 };
+/* Lock ids are 0 .. SHM_LOCKS - 1; up to SHM_SUMS values are added at a time. */
+enum { SHM_LOCKS = 16384, SHM_SUMS = 16 };
 
 /* One node's counters since shm_init; a build without nodes fills in barriers and locks only. */
 struct shm_counts {
@@ -74,6 +74,11 @@ void shm_lock(uint32_t id);
 void shm_unlock(uint32_t id);
 /* Waits for all workers. */
 void shm_barrier(void);
+/*
+ * Waits for all workers as well; each gets the sums of all their values in place of its own, added in
+ * the order of the workers: the same to the last bit for all, and in every run of that many.
+ */
+void shm_sum(int worker, double *values, size_t count);
 
 /* Hands read copies to every node; asks for a read copy ahead of use. Neither waits. */
 void shm_push(const void *p, size_t bytes);

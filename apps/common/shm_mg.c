@@ -146,6 +146,12 @@ void shm_barrier(void)
     must(mg_barrier(0, 0), "mg_barrier");
 }
 
+void shm_sum(int worker, double *values, size_t count)
+{
+    must(mg_allreduce(0, 0, (uint32_t)worker, values, values, count, MG_DOUBLE, MG_SUM),
+         "mg_allreduce");
+}
+
 void shm_push(const void *p, size_t bytes)
 {
     must(mg_push(p, bytes), "mg_push");

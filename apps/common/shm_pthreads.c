@@ -3,11 +3,18 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* A mutex with its own count, kept on a cache line of its own; `taken` belongs to the holder. */
 struct counted_mutex {
     _Alignas(64) pthread_mutex_t mutex;
     uint64_t taken;
+};
+
+/* What a worker adds to a sum; `half` is the worker's own. */
+struct part {
+    _Alignas(64) double values[2][SHM_SUMS];
+    int half;
 };
 
 struct start {
@@ -18,6 +25,7 @@ struct start {
 static int team = 1;
 static struct counted_mutex locks[SHM_LOCKS];
 static pthread_barrier_t barrier;
+static struct part *parts;
 static uint64_t arrivals; /* at barriers, of all threads together */
 
 void shm_init(int *argc, char ***argv)
@@ -33,6 +41,7 @@ const char *shm_set_threads(long threads)
     team = threads > 0 ? (int)threads : 1;
     if (pthread_barrier_init(&barrier, NULL, (unsigned)team) != 0)
         return "no barrier for so many threads";
+    parts = private_alloc((size_t)team * sizeof *parts);
     return NULL;
 }
 
@@ -132,6 +141,22 @@ void shm_barrier(void)
 {
     __atomic_fetch_add(&arrivals, 1, __ATOMIC_RELAXED);
     pthread_barrier_wait(&barrier);
+}
+
+/* The next sum uses the other half, so those that still read this one need not be waited for. */
+void shm_sum(int worker, double *values, size_t count)
+{
+    int half = parts[worker].half;
+
+    if (count > SHM_SUMS)
+        die("%zu values to add up: %d is the most", count, SHM_SUMS);
+    memcpy(parts[worker].values[half], values, count * sizeof *values);
+    parts[worker].half = 1 - half;
+    shm_barrier();
+    memcpy(values, parts[0].values[half], count * sizeof *values);
+    for (int w = 1; w < team; w++)
+        for (size_t i = 0; i < count; i++)
+            values[i] += parts[w].values[half][i];
 }
 
 void shm_push(const void *p, size_t bytes)

@@ -111,6 +111,14 @@ void shm_barrier(void)
     counts.barriers++;
 }
 
+void shm_sum(int worker, double *values, size_t count)
+{
+    (void)worker;
+    (void)values;
+    (void)count;
+    counts.barriers++;
+}
+
 void shm_push(const void *p, size_t bytes)
 {
     (void)p;
