@@ -2,6 +2,8 @@
 #include "conformance.h"
 
 #include <pthread.h>
+#include <setjmp.h>
+#include <sys/mman.h>
 
 enum { RACERS = 4, KEYS = 40, THREADS = 3, ATTACHES = 100 };
 
@@ -211,6 +213,112 @@ static void removed_segment(void)
     }
 }
 
+/* A child that is killed in the middle of a call leaves nothing behind, and one that is forked with nothing attached attaches. */
+
+static long counted(int id)
+{
+    struct shmid_ds about;
+
+    return shmctl(id, IPC_STAT, &about) < 0 ? -1 : (long)about.shm_nattch;
+}
+
+static void killed_amid_calls(void)
+{
+    int id = new_shm(IPC_PRIVATE, PAGE, 0600), sem = new_sem(IPC_PRIVATE, 1, 0600);
+    struct sembuf down = {0, -1, SEM_UNDO}, up = {0, 1, SEM_UNDO};
+    volatile int *at = attach(id, 0);
+
+    CHECK_OK(semctl(sem, 0, SETVAL, (union semun){.val = 1}));
+    for (int i = 0; i < 60; i++) {
+        pid_t child = fork();
+
+        while (child == 0) {
+            void *more = shmat(id, NULL, 0);
+
+            semop(sem, &down, 1);
+            semop(sem, &up, 1);
+            shmdt(more);
+        }
+        usleep(200 + (useconds_t)i * 53);
+        kill(child, SIGKILL);
+        CHECK_IS(waitpid(child, NULL, 0), child);
+        CHECK_IS(semctl(sem, 0, GETVAL), 1);
+        CHECK_IS(counted(id), 1);
+    }
+    CHECK_OK(shmdt((void *)(uintptr_t)at));
+}
+
+static void attaches_after_all_were_detached(void)
+{
+    int id = new_shm(IPC_PRIVATE, PAGE, 0600);
+    volatile int *at = attach(id, 0);
+    int status = 0;
+    pid_t child;
+
+    at[0] = 7;
+    CHECK_OK(shmdt((void *)(uintptr_t)at));
+    child = fork();
+    if (child == 0) {
+        volatile int *own = shmat(id, NULL, 0);
+
+        _exit(own == (void *)-1 ? 1 : own[0] != 7);
+    }
+    CHECK_IS(waitpid(child, &status, 0), child);
+    CHECK_IS(status, 0);
+}
+
+static void a_piece_is_moved(void)
+{
+    int id = new_shm(IPC_PRIVATE, 8 * PAGE, 0600);
+    volatile int *at = attach(id, 0), *other = attach(id, 0), *moved;
+    void *to = mmap(NULL, 2 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    moved = mremap((char *)(uintptr_t)at + 3 * PAGE, 2 * PAGE, 2 * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, to);
+    CHECK(moved != MAP_FAILED);
+    moved[0] = 5;
+    moved[PAGE / sizeof *moved] = 6;
+    CHECK_IS(other[3 * PAGE / sizeof *other], 5);
+    CHECK_IS(other[4 * PAGE / sizeof *other], 6);
+    other[3 * PAGE / sizeof *other] = 8;
+    CHECK_IS(moved[0], 8);
+}
+
+static sigjmp_buf out_of_wait;
+
+static void jump(int signal)
+{
+    (void)signal;
+    siglongjmp(out_of_wait, 1);
+}
+
+static void a_handler_jumps_out_of_a_wait(void)
+{
+    int sem = new_sem(IPC_PRIVATE, 1, 0600);
+    struct sembuf down = {0, -1, 0}, up = {0, 1, 0};
+    struct sigaction to_jump = {.sa_handler = jump}, before;
+
+    CHECK_OK(sigaction(SIGUSR2, &to_jump, &before));
+    for (volatile int i = 0; i < 5; i++) {
+        pid_t child;
+
+        if (sigsetjmp(out_of_wait, 1) == 0) {
+            child = fork();
+            if (child == 0) {
+                sleep_ms(30);
+                kill(getppid(), SIGUSR2);
+                _exit(0);
+            }
+            semop(sem, &down, 1);
+            CHECK(!"the semop has returned");
+        }
+        CHECK(wait(NULL) > 0);
+        CHECK_IS(semctl(sem, 0, GETNCNT), 0);
+    }
+    CHECK_OK(semop(sem, &up, 1));
+    CHECK_IS(semctl(sem, 0, GETVAL), 1);
+    CHECK_OK(sigaction(SIGUSR2, &before, NULL));
+}
+
 void race_sections(void)
 {
     section("shmget race", shm_makers);
@@ -219,4 +327,8 @@ void race_sections(void)
     section("shmat storm", attach_storm);
     section("removed in use", removed_in_use);
     section("removed segment", removed_segment);
+    section("killed amid calls", killed_amid_calls);
+    section("attach after all were detached", attaches_after_all_were_detached);
+    section("a piece is moved", a_piece_is_moved);
+    section("jump out of a wait", a_handler_jumps_out_of_a_wait);
 }

@@ -14,15 +14,23 @@ use super::{Attach, Note, State};
 impl<K: Kernel> State<K> {
     /// The faults of an image that are to be served.
     pub(in super::super) fn faults(&mut self, key: ImageKey) -> Vec<Fault> {
-        self.take_events(key);
+        self.read_events(key);
         self.images
             .get_mut(&key)
             .map(|image| core::mem::take(&mut image.pending))
             .unwrap_or_default()
     }
 
-    /// Reads the events of an image: children are there when this returns, faults are kept for who serves them.
+    /// Reads the events of an image in place of who serves it, who is told of faults.
     pub(super) fn take_events(&mut self, key: ImageKey) {
+        self.read_events(key);
+        if let Some(image) = self.images.get(&key).filter(|image| !image.pending.is_empty()) {
+            image.ring(&mut self.kernel);
+        }
+    }
+
+    /// Reads the events of an image: children are there when this returns, faults are kept.
+    fn read_events(&mut self, key: ImageKey) {
         let Some(image) = self.images.get(&key) else { return };
         let userfault = Arc::clone(&image.userfault);
         for event in self.kernel.events(&userfault) {
@@ -31,7 +39,6 @@ impl<K: Kernel> State<K> {
                     if let Some(image) = self.images.get_mut(&key) {
                         let address = address & !(PAGE_BYTES - 1);
                         image.pending.push(Fault { address, writes });
-                        image.ring(&mut self.kernel);
                     }
                 }
                 Event::Fork(child) => self.forked(key, child),
