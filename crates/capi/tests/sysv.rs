@@ -225,6 +225,12 @@ fn how_a_site_s_program_ends_is_how_its_node_does() {
     assert!(ended.err.contains("(SIGSEGV) as its program /bin/sh (pid "), "{ended:?}");
     let ended = run(&launcher(), &setting, Path::new("/bin/no-such-program"), &[]);
     assert_eq!(ended.code, Some(127), "{ended:?}");
+    // What does not load the library has objects of its own, and none of the host's.
+    let objects = || Command::new("ipcs").output().unwrap().stdout;
+    let before = objects();
+    let ended = run(&launcher(), &setting, sh, &["-c", "env -i /usr/bin/ipcmk -M 5000 -S 2 -Q"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(objects(), before, "objects were left on the host");
     let dir = TestDir::new();
     let program = dir.path().join("static");
     let mut compiler = support::c::compiler("cc", &["-static", "-std=c11", "-D_GNU_SOURCE"]);

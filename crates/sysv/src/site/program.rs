@@ -44,12 +44,15 @@ pub(super) fn run(
     OF_NODE.iter().for_each(|name| {
         child.env_remove(name);
     });
-    let end_with_site = || {
+    let prepare = || {
         set_parent_process_death_signal(Some(Signal::KILL))?;
+        // What does not load the library is not to use the host's objects. Not everybody may.
+        // SAFETY: a flag, for this process alone.
+        unsafe { libc::unshare(libc::CLONE_NEWIPC) };
         Ok(())
     };
-    // SAFETY: one system call, which allocates nothing.
-    unsafe { child.pre_exec(end_with_site) };
+    // SAFETY: two system calls, which allocate nothing.
+    unsafe { child.pre_exec(prepare) };
     let child = match child.spawn() {
         Ok(child) => child,
         Err(error) => {
