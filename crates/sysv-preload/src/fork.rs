@@ -1,6 +1,6 @@
 //! What a fork does to this library, in its order.
 
-use crate::{named_semaphores, site};
+use crate::{named_semaphores, segments, site};
 
 /// Registers it, before the program runs.
 #[used]
@@ -24,6 +24,7 @@ extern "C" fn in_parent() {
 }
 
 extern "C" fn in_child() {
+    segments::in_child();
     site::in_child();
     named_semaphores::in_child();
 }

@@ -232,6 +232,11 @@ pub unsafe extern "C" fn mprotect(address: *mut c_void, bytes: usize, protection
     c_int::try_from(changed).unwrap_or(-1)
 }
 
+/// In a child, the thread that was opening is its parent's.
+pub(crate) fn in_child() {
+    OPENING.store(false, Ordering::Relaxed);
+}
+
 static OPENING: AtomicBool = AtomicBool::new(false);
 
 /// The userfaultfd of this process. It stays open, so that accesses wait for ever if the site dies, and the process with it.

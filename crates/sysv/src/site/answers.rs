@@ -10,9 +10,12 @@ use rustix::io::Errno;
 
 use super::connection::{Arrived, Connection};
 use super::structures::{Encoded, Kind, encode, structure};
+use super::userfault;
 use super::{Site, posix_sem, posix_shm};
 use crate::ipc::{Operation, Reply, Request};
 
+/// SHM_DEST: of a segment that was removed and is attached.
+const REMOVED: u32 = 0o1000;
 /// Bytes of a `struct sembuf`.
 const OPERATION_BYTES: usize = 6;
 
@@ -50,8 +53,8 @@ pub(super) fn serve(
         Ask::Device => calls.device(),
         Ask::ShmGuard => calls.shm_guard(arrived),
         Ask::ShmAbandon => {
-            let attached = connection.attaches(None);
-            calls.done(attached.map_or(Ok(()), |id| calls.detach(id)));
+            let was = connection.calling().has_attached(connection.image, int(first));
+            calls.done(if was { calls.detach(int(first)) } else { Err(libc::EINVAL) });
         }
         Ask::ShmDetach => calls.shm_detach(first),
         Ask::ShmControl => {
@@ -123,7 +126,7 @@ pub(super) fn abandon(
     runtime: &'static Runtime,
     connection: &Arc<Connection>,
 ) {
-    if let Some(id) = connection.attaches(None) {
+    for id in connection.calling().closes(connection.image) {
         let _ = Calls { site, runtime, connection }.detach(id);
     }
 }
@@ -172,8 +175,10 @@ impl Calls<'_> {
     }
 
     fn short(&self, arrived: &Arrived<'_>, request: Request) {
-        let reply = self.call(arrived, request);
-        self.connection.answer(&encode(reply, Kind::Sem, false, false));
+        self.connection.calling().while_it_lives(|| {
+            let reply = self.call(arrived, request);
+            self.connection.answer(&encode(reply, Kind::Sem, false, false));
+        });
     }
 
     /// A call that may block: it is answered by who lets it go on.
@@ -184,7 +189,7 @@ impl Calls<'_> {
         let taker = Box::new(move |reply| {
             connection.answer(&encode(reply, Kind::Msg, false, false));
         });
-        self.connection.while_it_lives(|| {
+        self.connection.calling().while_it_lives(|| {
             let id = self.site.authority.ask(self.runtime, caller, request, taker);
             self.connection.blocks(id);
         });
@@ -237,7 +242,11 @@ impl Calls<'_> {
         let Reply::Attached { bytes, .. } = reply else {
             return self.connection.answer(&encode(reply, Kind::Shm, false, false));
         };
-        let is_there = || matches!(self.call_as_site(Request::ShmStat { id }), Reply::Shm(_));
+        // One that could not be made is removed, though this attach keeps it.
+        let is_there = || {
+            let reply = self.call_as_site(Request::ShmStat { id });
+            matches!(reply, Reply::Shm(stat) if stat.permission.mode & REMOVED == 0)
+        };
         let Site { areas, exports, .. } = self.site;
         if let Err(error) = areas.attach(self.runtime, exports, (id, bytes), is_there) {
             eprintln!("multigrain: shmat of {bytes} bytes: {error}");
@@ -247,7 +256,7 @@ impl Calls<'_> {
         let Some((object, place)) = exports.lock().segment(id) else {
             return self.done(Err(libc::EIDRM));
         };
-        self.connection.attaches(Some(id));
+        self.connection.calling().attaches(self.connection.image, id);
         let result = i64::try_from(bytes).unwrap_or(i64::MAX);
         let answer = Answer { result, extra: [i64::try_from(place).unwrap_or(0), 0] };
         self.connection.answer_with(answer, &[], Some(object.as_fd()));
@@ -289,8 +298,14 @@ impl Calls<'_> {
     fn shm_guard(&self, arrived: Arrived<'_>) {
         let [id, start, bytes, first] = arrived.call.arguments;
         let Connection { pid, image, fork, .. } = **self.connection;
+        let calling = self.connection.calling();
+        // It may map what it has been told of, and nothing else.
+        if !calling.has_attached(image, int(id)) {
+            return self.done(Err(libc::EINVAL));
+        }
+        let descriptor = arrived.descriptor.filter(userfault::is_one);
         let mut exports = self.site.exports.lock();
-        let key = match (exports.image_of(pid, image, fork), arrived.descriptor) {
+        let key = match (exports.image_of(pid, image, fork), descriptor) {
             (Some(key), _) => Ok(key),
             (None, Some(userfault)) => exports.add_image(pid, image, userfault),
             (None, None) => Err(Errno::PERM),
@@ -298,9 +313,9 @@ impl Calls<'_> {
         let part = (int(id), address(first));
         let guarded =
             key.and_then(|key| exports.guard_part(key, part, address(start), address(bytes)));
-        if guarded.is_ok() {
-            // From now on its image counts.
-            self.connection.attaches(None);
+        if guarded.is_err() {
+            // It abandons it itself.
+            calling.attaches(image, int(id));
         }
         drop(exports);
         self.site.pass_notes(self.runtime);

@@ -106,6 +106,11 @@ impl Authority {
         self.tell(runtime, Message::Cancel(id, errno));
     }
 
+    /// Nobody waits for an answer any more.
+    pub(super) fn forget(&self, id: CallId) {
+        lock(&self.calls).waiting.remove(&id.number);
+    }
+
     /// A process of this site has ended.
     pub(super) fn ended(&self, runtime: &Runtime, pid: i32) {
         self.tell(runtime, Message::Ended(process(runtime, pid), now()));
@@ -140,7 +145,8 @@ impl Authority {
         let mut events = Vec::new();
         match message {
             Message::Answer(id, reply) if of_first && id.site == runtime.rank().0 => {
-                return self.take(id, reply);
+                self.take(id, reply);
+                return true;
             }
             Message::Gone(segment) if of_first => {
                 let _ = lock(&self.gone).send(segment);
@@ -206,10 +212,12 @@ impl Authority {
         }
     }
 
-    /// Hands an answer to who waits for it.
-    fn take(&self, id: CallId, reply: Reply) -> bool {
+    /// Hands an answer to who waits for it, if anybody still does.
+    fn take(&self, id: CallId, reply: Reply) {
         let taker = lock(&self.calls).waiting.remove(&id.number);
-        taker.map(|taker| taker(reply)).is_some()
+        if let Some(taker) = taker {
+            taker(reply);
+        }
     }
 }
 

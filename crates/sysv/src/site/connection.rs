@@ -3,7 +3,7 @@
 use core::mem::MaybeUninit;
 use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::{BorrowedFd, OwnedFd};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use multigrain_runtime::Runtime;
@@ -13,12 +13,12 @@ use rustix::io::Errno;
 use rustix::net::sockopt::{Timeout, set_socket_timeout, socket_peercred};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, bind, listen,
-    recvmsg, sendmsg, socket_with,
+    SendAncillaryMessage, SendFlags, Shutdown, SocketAddrUnix, SocketFlags, SocketType, bind,
+    listen, recvmsg, sendmsg, shutdown, socket_with,
 };
 use rustix::rand::{GetRandomFlags, getrandom};
 
-use super::processes::Ended;
+use super::processes::Calling;
 use super::structures::Encoded;
 use crate::ipc::{CallId, Caller, Process};
 
@@ -60,18 +60,17 @@ impl Way {
 pub(super) struct Connection {
     socket: OwnedFd,
     pub(super) pid: i32,
-    /// The user it was when it connected.
+    /// The user and the group it was when it connected.
     user: u32,
+    group: u32,
     groups: Vec<u32>,
     /// Which of its images this is, and the fork it came from.
     pub(super) image: i64,
     pub(super) fork: i64,
     /// The call that blocks.
     blocked: Mutex<Option<CallId>>,
-    /// The segment that it is about to map.
-    attaching: Mutex<Option<i32>>,
     /// Of its process.
-    ended: OnceLock<Arc<Ended>>,
+    calling: Arc<Calling>,
 }
 
 /// A call as it came.
@@ -100,16 +99,17 @@ impl Connection {
         let [image, fork, ..] = hello.arguments;
         let groups = super::program::groups_of(&socket);
         let (pid, user) = (peer.pid.as_raw_nonzero().get(), peer.uid.as_raw());
+        let group = peer.gid.as_raw();
         Some(Self {
             socket,
             pid,
             user,
+            group,
             groups,
             image,
             fork,
             blocked: Mutex::new(None),
-            attaching: Mutex::new(None),
-            ended: OnceLock::new(),
+            calling: Arc::default(),
         })
     }
 
@@ -127,7 +127,7 @@ impl Connection {
         Caller {
             process: Process { site: runtime.rank().0, pid: self.pid },
             uid: claimed,
-            gid: call.group,
+            gid: if self.user == 0 { call.group } else { self.group },
             groups: self.groups.clone(),
             privileged: claimed == 0,
             now: super::authority::now(),
@@ -159,8 +159,11 @@ impl Connection {
         if let Some(descriptors) = &descriptors {
             control.push(SendAncillaryMessage::ScmRights(descriptors));
         }
-        // Who does not wait for it is gone.
-        let _ = sendmsg(&self.socket, &parts, &mut control, SendFlags::NOSIGNAL);
+        let how = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+        if sendmsg(&self.socket, &parts, &mut control, how).is_err() {
+            // It is gone, or takes no answers: who waits for one is told.
+            let _ = shutdown(&self.socket, Shutdown::Both);
+        }
     }
 
     /// The call that blocks, or has blocked last.
@@ -168,24 +171,15 @@ impl Connection {
         self.blocked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps what says whether its process has ended.
-    pub(super) fn belongs_to(&self, ended: Arc<Ended>) {
-        let _ = self.ended.set(ended);
+    /// The same as a socket of a process of which that is kept.
+    pub(super) fn belonging_to(self, calling: Arc<Calling>) -> Self {
+        calling.opens(self.image);
+        Self { calling, ..self }
     }
 
-    /// Passes a call on, unless its process has ended: what it takes would never be given back.
-    pub(super) fn while_it_lives(&self, pass_on: impl FnOnce()) {
-        let Some(ended) = self.ended.get() else { return };
-        let has_ended = ended.lock().unwrap_or_else(PoisonError::into_inner);
-        if !*has_ended {
-            pass_on();
-        }
-    }
-
-    /// The process is about to map a segment, whose attach is counted; or has mapped it, or will not. What it was about to map.
-    pub(super) fn attaches(&self, segment: Option<i32>) -> Option<i32> {
-        let mut attaching = self.attaching.lock().unwrap_or_else(PoisonError::into_inner);
-        core::mem::replace(&mut *attaching, segment)
+    /// What is kept of its process.
+    pub(super) fn calling(&self) -> &Calling {
+        &self.calling
     }
 
     /// The call that is under way may block.

@@ -36,6 +36,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use multigrain_runtime::{Runtime, SegmentOptions, runtime};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use authority::Authority;
 use exports::{Exports, Note};
@@ -73,6 +74,9 @@ pub fn run(command: &[OsString], library: &Path, options: SegmentOptions) -> Res
             "--sysv needs userfaultfd for other processes, and {call} says: {errno}; run it as root, or with CAP_SYS_PTRACE"
         )
     })?;
+    // Each process of the site has several descriptors here.
+    let descriptors = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: descriptors.maximum, ..descriptors });
     let processes = Processes::new().map_err(|errno| format!("epoll: {errno}"))?;
     let (authority, gone) = Authority::new();
     let exports = Exports::default();
@@ -93,7 +97,7 @@ pub fn run(command: &[OsString], library: &Path, options: SegmentOptions) -> Res
     site.helper("sysv-ends", move || site.watch_processes(runtime))?;
     site.helper("sysv-gone", move || site.remove_segments(runtime, &gone))?;
     descendants::adopt().map_err(|errno| format!("prctl: {errno}"))?;
-    let code = program::run(runtime, command, library, &variable)?;
+    let code = program::run(runtime, command, (library, &variable), descriptors)?;
     if code != 0 {
         // A node that fails ends its job: it does not wait for the others.
         descendants::kill_all();
@@ -127,8 +131,13 @@ impl Site {
     }
 
     /// Has site 0 know of all processes that have ended, before a call that could tell of it.
-    fn catch_up(&self, runtime: &Runtime) {
-        self.processes.reap(|pid| self.authority.ended(runtime, pid));
+    fn catch_up(&'static self, runtime: &'static Runtime) {
+        self.processes.reap(|pid| {
+            // As the kernel does it: its memory goes first.
+            self.exports.lock().sweep();
+            self.pass_notes(runtime);
+            self.authority.ended(runtime, pid);
+        });
     }
 
     /// Hands on what the exports have noted.

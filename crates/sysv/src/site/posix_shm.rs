@@ -146,6 +146,7 @@ impl Calls<'_> {
             libc::ENOMEM
         })?;
         let (object, place) = exports.lock().segment(!id).ok_or(libc::ENODEV)?;
+        self.connection.calling().attaches(self.connection.image, !id);
         let place = i64::try_from(place + offset).unwrap_or(0);
         let answer = Answer { result: may_write.into(), extra: [place, i64::from(!id)] };
         self.connection.answer_with(answer, &[], Some(object.as_fd()));

@@ -9,9 +9,65 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-/// Whether site 0 has been told that a process has ended. Who has its lock passes a call of the process on: calls that lie in its
-/// sockets still come too late then.
-pub(super) type Ended = Mutex<bool>;
+/// What is kept of a process while it has sockets.
+#[derive(Debug, Default)]
+pub(super) struct Calling {
+    /// Whether site 0 has been told that it has ended. Who has the lock passes a call on: calls that lie in sockets still come too
+    /// late then.
+    ended: Mutex<bool>,
+    images: Mutex<BTreeMap<i64, OfImage>>,
+}
+
+/// Of one image of a process.
+#[derive(Debug, Default)]
+struct OfImage {
+    sockets: usize,
+    /// Segments that it has been told of and has not mapped yet, though their attaches are counted.
+    attaching: Vec<i32>,
+}
+
+impl Calling {
+    /// Passes a call on, unless the process has ended: what it takes would never be given back.
+    pub(super) fn while_it_lives(&self, pass_on: impl FnOnce()) {
+        let has_ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        if !*has_ended {
+            pass_on();
+        }
+    }
+
+    fn images(&self) -> MutexGuard<'_, BTreeMap<i64, OfImage>> {
+        self.images.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// An image has one socket more.
+    pub(super) fn opens(&self, image: i64) {
+        self.images().entry(image).or_default().sockets += 1;
+    }
+
+    /// And one less: with the last one it is gone, and what it was about to map it has not.
+    pub(super) fn closes(&self, image: i64) -> Vec<i32> {
+        let mut images = self.images();
+        let Some(of_image) = images.get_mut(&image) else { return Vec::new() };
+        of_image.sockets -= 1;
+        if of_image.sockets > 0 {
+            return Vec::new();
+        }
+        images.remove(&image).map(|of_image| of_image.attaching).unwrap_or_default()
+    }
+
+    /// An image is about to map a segment.
+    pub(super) fn attaches(&self, image: i64, segment: i32) {
+        self.images().entry(image).or_default().attaching.push(segment);
+    }
+
+    /// It has, or it will not; false if it was not about to.
+    pub(super) fn has_attached(&self, image: i64, segment: i32) -> bool {
+        let mut images = self.images();
+        let Some(of_image) = images.get_mut(&image) else { return false };
+        let index = of_image.attaching.iter().position(|&of| of == segment);
+        index.map(|index| of_image.attaching.swap_remove(index)).is_some()
+    }
+}
 
 /// The processes of a site.
 #[derive(Debug)]
@@ -24,7 +80,7 @@ pub(super) struct Processes {
 struct Known {
     /// Readable when it has ended.
     _process: OwnedFd,
-    ended: Arc<Ended>,
+    calling: Arc<Calling>,
 }
 
 impl Processes {
@@ -38,17 +94,17 @@ impl Processes {
     }
 
     /// A process has called.
-    pub(super) fn add(&self, pid: i32) -> Result<Arc<Ended>, Errno> {
+    pub(super) fn add(&self, pid: i32) -> Result<Arc<Calling>, Errno> {
         let mut known = self.lock();
         if let Some(known) = known.get(&pid) {
-            return Ok(Arc::clone(&known.ended));
+            return Ok(Arc::clone(&known.calling));
         }
         let process = pidfd_open(Pid::from_raw(pid).ok_or(Errno::SRCH)?, PidfdFlags::empty())?;
         let data = epoll::EventData::new_u64(u64::from(pid.cast_unsigned()));
         epoll::add(&self.ends, &process, data, epoll::EventFlags::IN)?;
-        let ended = Arc::new(Ended::default());
-        known.insert(pid, Known { _process: process, ended: Arc::clone(&ended) });
-        Ok(ended)
+        let calling = Arc::new(Calling::default());
+        known.insert(pid, Known { _process: process, calling: Arc::clone(&calling) });
+        Ok(calling)
     }
 
     /// Has `ended` know of all that have ended by now.
@@ -65,8 +121,9 @@ impl Processes {
             for event in &events {
                 let pid = u32::try_from(event.data.u64()).unwrap_or(0).cast_signed();
                 if let Some(process) = known.remove(&pid) {
+                    let calling = process.calling;
                     let mut has_ended =
-                        process.ended.lock().unwrap_or_else(PoisonError::into_inner);
+                        calling.ended.lock().unwrap_or_else(PoisonError::into_inner);
                     *has_ended = true;
                     ended(pid);
                 }
@@ -78,5 +135,23 @@ impl Processes {
     pub(super) fn wait(&self) {
         let second = Timespec { tv_sec: 1, tv_nsec: 0 };
         let _ = poll(&mut [PollFd::new(&self.ends, PollFlags::IN)], Some(&second));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_image_was_about_to_map_is_known_by_whichever_socket_and_left_by_the_last() {
+        let calling = Calling::default();
+        (0..2).for_each(|_| calling.opens(7));
+        calling.attaches(7, 3);
+        calling.attaches(7, 4);
+        assert!(calling.has_attached(7, 3) && !calling.has_attached(7, 3));
+        assert!(!calling.has_attached(8, 4), "another image");
+        assert!(calling.closes(7).is_empty());
+        assert_eq!(calling.closes(7), [4]);
+        assert!(calling.closes(7).is_empty(), "it is gone");
     }
 }

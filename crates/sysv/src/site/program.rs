@@ -9,7 +9,7 @@ use std::process::Command;
 
 use multigrain_runtime::Runtime;
 use multigrain_types::sysv::SITE_VARIABLE;
-use rustix::process::{Signal, set_parent_process_death_signal};
+use rustix::process::{Resource, Rlimit, Signal, set_parent_process_death_signal, setrlimit};
 
 use super::descendants::{self, WaitStatus};
 
@@ -28,8 +28,8 @@ const OF_NODE: [&str; 3] =
 pub(super) fn run(
     runtime: &Runtime,
     command: &[OsString],
-    library: &Path,
-    site: &str,
+    (library, site): (&Path, &str),
+    descriptors: Rlimit,
 ) -> Result<i32, String> {
     let Some((program, arguments)) = command.split_first() else {
         return Err("no program to run".to_owned());
@@ -44,14 +44,16 @@ pub(super) fn run(
     OF_NODE.iter().for_each(|name| {
         child.env_remove(name);
     });
-    let prepare = || {
+    let prepare = move || {
+        // What the user has.
+        setrlimit(Resource::Nofile, descriptors)?;
         set_parent_process_death_signal(Some(Signal::KILL))?;
         // What does not load the library is not to use the host's objects. Not everybody may.
         // SAFETY: a flag, for this process alone.
         unsafe { libc::unshare(libc::CLONE_NEWIPC) };
         Ok(())
     };
-    // SAFETY: two system calls, which allocate nothing.
+    // SAFETY: system calls, which allocate nothing.
     unsafe { child.pre_exec(prepare) };
     let child = match child.spawn() {
         Ok(child) => child,

@@ -55,6 +55,9 @@ impl Areas {
         (id, bytes): (i32, u64),
         is_there: impl Fn() -> bool,
     ) -> Result<(), Error> {
+        if exports.lock().segment(id).is_some() {
+            return Ok(());
+        }
         let _one = self.attaching.lock().unwrap_or_else(PoisonError::into_inner);
         if exports.lock().segment(id).is_some() {
             return Ok(());

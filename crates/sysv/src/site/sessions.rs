@@ -61,17 +61,15 @@ fn serve(
 ) {
     let connection = Connection::of(socket, &token);
     NEW.fetch_sub(1, Ordering::Relaxed);
-    let Some(connection) = connection.map(Arc::new) else { return };
+    let Some(connection) = connection else { return };
     let mut room = vec![0; CALL_BYTES + MOST_BEHIND];
-    let known = site.processes.add(connection.pid);
-    let answer = match known {
-        Ok(ended) => {
-            connection.belongs_to(ended);
-            Answer::default()
+    let connection = match site.processes.add(connection.pid) {
+        Ok(calling) => Arc::new(connection.belonging_to(calling)),
+        Err(errno) => {
+            return connection.answer_with(Answer::failed(errno.raw_os_error()), &[], None);
         }
-        Err(errno) => Answer::failed(errno.raw_os_error()),
     };
-    connection.answer_with(answer, &[], None);
+    connection.answer_with(Answer::default(), &[], None);
     while let Some((call, behind, descriptor)) = connection.receive(&mut room) {
         let Some(ask) = Ask::of(call.ask) else { break };
         if ask == Ask::Cancel {
@@ -85,6 +83,7 @@ fn serve(
     }
     if let Some(id) = *connection.blocked() {
         site.authority.cancel(runtime, id, libc::EINTR);
+        site.authority.forget(id);
     }
     answers::abandon(site, runtime, &connection);
     // An exec, an end, or one socket less.

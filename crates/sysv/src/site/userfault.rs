@@ -13,6 +13,7 @@ use linux_raw_sys::general::{
     uffdio_range, uffdio_register, uffdio_writeprotect,
 };
 use linux_raw_sys::ioctl::{UFFDIO_API, UFFDIO_REGISTER, UFFDIO_WAKE, UFFDIO_WRITEPROTECT};
+use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::io::Errno;
 use rustix::ioctl::{Opcode, Updater, ioctl};
 use rustix::mm::{UserfaultfdFlags, userfaultfd};
@@ -30,6 +31,13 @@ const WRITEPROTECT_WP: u64 = 1;
 /// Of a fault: it was a write, or a write to what is write-protected.
 const FAULT_WRITE: u64 = 1;
 const FAULT_PROTECTED: u64 = 1 << 1;
+
+/// Whether a descriptor of another process is a userfaultfd, as far as its name says; nobody waits on it from now on.
+pub(super) fn is_one(descriptor: &OwnedFd) -> bool {
+    let name = std::fs::read_link(format!("/proc/self/fd/{}", descriptor.as_raw_fd()));
+    let named = name.is_ok_and(|name| name.as_os_str() == "anon_inode:[userfaultfd]");
+    named && fcntl_setfl(descriptor, OFlags::NONBLOCK).is_ok()
+}
 
 /// What a userfaultfd says.
 #[derive(Debug)]
