@@ -238,7 +238,14 @@ impl Calls<'_> {
 
     fn shm_attach(&self, arrived: &Arrived<'_>) {
         let [id, flags, ..] = arrived.call.arguments.map(int);
-        let reply = self.call(arrived, Request::ShmAttach { id, flags });
+        let (calling, image) = (self.connection.calling(), self.connection.image);
+        let mut reply = Reply::Failed(libc::ESRCH);
+        calling.while_it_lives(|| {
+            reply = self.call(arrived, Request::ShmAttach { id, flags });
+            if let Reply::Attached { .. } = reply {
+                calling.attaches(image, id);
+            }
+        });
         let Reply::Attached { bytes, .. } = reply else {
             return self.connection.answer(&encode(reply, Kind::Shm, false, false));
         };
@@ -250,13 +257,14 @@ impl Calls<'_> {
         let Site { areas, exports, .. } = self.site;
         if let Err(error) = areas.attach(self.runtime, exports, (id, bytes), is_there) {
             eprintln!("multigrain: shmat of {bytes} bytes: {error}");
-            let _ = self.detach(id);
+            if calling.has_attached(image, id) {
+                let _ = self.detach(id);
+            }
             return self.done(Err(libc::ENOMEM));
         }
         let Some((object, place)) = exports.lock().segment(id) else {
             return self.done(Err(libc::EIDRM));
         };
-        self.connection.calling().attaches(self.connection.image, id);
         let result = i64::try_from(bytes).unwrap_or(i64::MAX);
         let answer = Answer { result, extra: [i64::try_from(place).unwrap_or(0), 0] };
         self.connection.answer_with(answer, &[], Some(object.as_fd()));

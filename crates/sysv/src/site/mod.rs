@@ -132,10 +132,11 @@ impl Site {
 
     /// Has site 0 know of all processes that have ended, before a call that could tell of it.
     fn catch_up(&'static self, runtime: &'static Runtime) {
-        self.processes.reap(|pid| {
+        self.processes.reap(|pid, attaching| {
             // As the kernel does it: its memory goes first.
             self.exports.lock().sweep();
             self.pass_notes(runtime);
+            attaching.iter().for_each(|id| self.authority.detached(runtime, *id, pid));
             self.authority.ended(runtime, pid);
         });
     }

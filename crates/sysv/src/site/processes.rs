@@ -55,6 +55,11 @@ impl Calling {
         images.remove(&image).map(|of_image| of_image.attaching).unwrap_or_default()
     }
 
+    /// What all images were about to map, when the process has ended.
+    fn leaves(&self) -> Vec<i32> {
+        self.images().values_mut().flat_map(|of_image| of_image.attaching.drain(..)).collect()
+    }
+
     /// An image is about to map a segment.
     pub(super) fn attaches(&self, image: i64, segment: i32) {
         self.images().entry(image).or_default().attaching.push(segment);
@@ -107,8 +112,8 @@ impl Processes {
         Ok(calling)
     }
 
-    /// Has `ended` know of all that have ended by now.
-    pub(super) fn reap(&self, ended: impl Fn(i32)) {
+    /// Has `ended` know of all that have ended by now, and of what they were about to map.
+    pub(super) fn reap(&self, ended: impl Fn(i32, Vec<i32>)) {
         let mut known = self.lock();
         let mut events = Vec::with_capacity(16);
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -125,7 +130,7 @@ impl Processes {
                     let mut has_ended =
                         calling.ended.lock().unwrap_or_else(PoisonError::into_inner);
                     *has_ended = true;
-                    ended(pid);
+                    ended(pid, calling.leaves());
                 }
             }
         }

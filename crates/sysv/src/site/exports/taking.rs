@@ -8,7 +8,7 @@ use rustix::io::Errno;
 
 use super::super::images::ImageKey;
 use super::super::kernel::Kernel;
-use super::State;
+use super::{Attach, State};
 
 impl<K: Kernel> State<K> {
     /// The access of the node to bytes of an area becomes `to`; the caller has the locks of their minipages.
@@ -81,9 +81,9 @@ impl<K: Kernel> State<K> {
     }
 
     fn punch(&mut self, area: u32, pages: Range<usize>) -> Result<(), MemoryError> {
-        let Some(segment) = self.segments.get_mut(&area) else { return Ok(()) };
         let mut page = pages.start;
         while page < pages.end {
+            let Some(segment) = self.segments.get_mut(&area) else { return Ok(()) };
             let start = page;
             while page < pages.end && segment.present.has(page) {
                 segment.present.set(page, false);
@@ -96,8 +96,34 @@ impl<K: Kernel> State<K> {
             self.kernel
                 .punch(&segment.object, start..page)
                 .map_err(|errno| failing("fallocate of an export", errno))?;
+            self.protect_holes(area, &(start..page));
         }
         Ok(())
+    }
+
+    /// Write-protects holes in all images. The kernel unmaps a page that becomes a hole twice: before it takes it from the object,
+    /// and keeps who was write-protected so; and if somebody has read it in between, once more, and forgets that.
+    fn protect_holes(&mut self, area: u32, holes: &Range<usize>) {
+        'anew: loop {
+            let Some(segment) = self.segments.get(&area) else { return };
+            let holes_of = |attach: &Attach| {
+                let start = attach.part.start.max(holes.start);
+                let end = attach.part.end.min(holes.end);
+                let bytes = end.saturating_sub(start) * PAGE_BYTES;
+                (bytes > 0).then(|| (attach.image, attach.address_of(start), bytes))
+            };
+            let all: Vec<_> = segment.attaches.iter().filter_map(holes_of).collect();
+            for (key, address, bytes) in all {
+                let Some(image) = self.images.get(&key) else { continue };
+                let protected = self.kernel.protect(&image.userfault, (address, bytes), true);
+                if protected == Err(Errno::AGAIN) {
+                    // A fork has added one, or this one has moved or gone.
+                    self.take_events(key);
+                    continue 'anew;
+                }
+            }
+            return;
+        }
     }
 }
 

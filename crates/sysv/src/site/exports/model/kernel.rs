@@ -157,17 +157,14 @@ impl Sim {
         events
     }
 
-    /// A page of an object becomes a hole; what was write-protected stays so.
+    /// A page of an object becomes a hole. What was write-protected stays so, but where somebody reads it meanwhile: here it never does.
     fn punch(&mut self, object: usize, page: usize) {
         self.objects[object][page] = None;
         let mappings = self.images.iter_mut().flat_map(|image| &mut image.mappings);
         for mapping in mappings.filter(|mapping| mapping.segment == object) {
             let index = page.checked_sub(mapping.first);
             if let Some(entry) = index.and_then(|index| mapping.entries.get_mut(index)) {
-                *entry = match entry {
-                    Entry::Marker | Entry::Guarded => Entry::Marker,
-                    Entry::None | Entry::ReadOnly | Entry::Writable => Entry::None,
-                };
+                *entry = Entry::None;
             }
         }
     }
