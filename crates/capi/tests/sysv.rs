@@ -129,9 +129,9 @@ fn endless(dir: &TestDir) -> PathBuf {
 }
 
 /// Starts it on two sites; the launcher when both write.
-fn started(program: &Path) -> std::process::Child {
+fn started(program: &Path, arguments: &[&str]) -> std::process::Child {
     let mut command = Command::new(launcher());
-    command.args(["run", "--sysv", "-n", "2"]).arg(program);
+    command.args(["run", "--sysv", "-n", "2"]).arg(program).args(arguments);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut launcher = command.spawn().unwrap();
     let out = launcher.stdout.as_mut().unwrap();
@@ -145,11 +145,19 @@ fn started(program: &Path) -> std::process::Child {
 }
 
 /// The processes that run a program, or are its sites.
-fn processes(of: &str, program: &Path) -> Vec<i32> {
+fn processes(of: &str, program: &Path, arguments: &str) -> Vec<i32> {
     let mut found = Command::new("pgrep");
-    found.args(["-f", &format!("^{of}{}$", program.display())]);
+    found.args(["-f", &format!("^{of}{}{arguments}$", program.display())]);
     let out = found.output().unwrap().stdout;
     String::from_utf8(out).unwrap().lines().map(|line| line.parse().unwrap()).collect()
+}
+
+fn leftover(dir: &TestDir) -> PathBuf {
+    let program = dir.path().join("leftover");
+    let mut compiler = support::c::compiler("cc", &["-std=c11", "-D_GNU_SOURCE", "-O1"]);
+    compiler.arg(support::c::source("sysv_leftover.c")).arg("-o").arg(&program);
+    support::c::must_succeed(&mut compiler);
+    program
 }
 
 #[test]
@@ -158,16 +166,33 @@ fn what_a_program_has_left_has_its_memory_as_long_as_it_lives() {
         return;
     }
     let dir = TestDir::new();
-    let program = dir.path().join("leftover");
-    let mut compiler = support::c::compiler("cc", &["-std=c11", "-D_GNU_SOURCE", "-O1"]);
-    compiler.arg(support::c::source("sysv_leftover.c")).arg("-o").arg(&program);
-    support::c::must_succeed(&mut compiler);
+    let program = leftover(&dir);
     let wrong = dir.path().join("wrong");
     let setting = Setting { options: &["--sysv"], ..Setting::nodes(2) };
-    for _ in 0..5 {
+    for _ in 0..10 {
         let ended = run(&launcher(), &setting, &program, &[wrong.to_str().unwrap()]);
-        assert_eq!(ended.code, Some(0), "{ended:?}");
+        assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""), "{ended:?}");
         assert!(!wrong.exists(), "a child has found something else");
+    }
+}
+
+#[test]
+fn nobody_finds_other_bytes_when_a_site_is_killed() {
+    if !may() {
+        return;
+    }
+    let dir = TestDir::new();
+    let program = leftover(&dir);
+    let wrong = dir.path().join("wrong");
+    let site = format!("{} site -- ", launcher().display());
+    for _ in 0..10 {
+        let mut job = started(&program, &[wrong.to_str().unwrap(), "20000"]);
+        let of_site = processes(&site, &program, &format!(" {} 20000", wrong.display()));
+        let pid = rustix::process::Pid::from_raw(*of_site.first().unwrap()).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+        job.wait().unwrap();
+        assert_gone(&program);
+        assert!(!wrong.exists(), "a process has found something else");
     }
 }
 
@@ -190,13 +215,13 @@ fn nothing_is_left_whoever_is_killed() {
         ("", rustix::process::Signal::KILL, "was killed by signal 9 (SIGKILL) as its program"),
     ];
     for (whom, signal, line) in cases {
-        let mut job = started(&program);
+        let mut job = started(&program, &[]);
         let began = Instant::now();
         if whom == "launcher" {
             kill(i32::try_from(job.id()).unwrap(), signal);
         } else {
             // The first that was started: of a site's program that is the one itself.
-            kill(*processes(whom, &program).first().unwrap(), signal);
+            kill(*processes(whom, &program, "").first().unwrap(), signal);
         }
         let mut said = String::new();
         std::io::Read::read_to_string(job.stderr.as_mut().unwrap(), &mut said).unwrap();
@@ -205,7 +230,7 @@ fn nothing_is_left_whoever_is_killed() {
         assert!(said.contains(line), "{whom:?}: {said}");
         assert_gone(&program);
         let deadline = Instant::now() + Duration::from_secs(2);
-        while !processes(&site, &program).is_empty() {
+        while !processes(&site, &program, "").is_empty() {
             assert!(Instant::now() < deadline, "sites are left");
             sleep(Duration::from_millis(10));
         }

@@ -1,6 +1,8 @@
-/* leftover FILE - ends while its child goes on, which writes FILE if a page or a semaphore of theirs is not what it was. */
+/* leftover FILE [MS] - says so when it is ready, and ends after MS while its children go on, which write FILE if a page or a semaphore
+   of theirs is not what it was. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/ipc.h>
 #include <sys/sem.h>
@@ -31,8 +33,11 @@ int main(int argc, char **argv)
         return 1;
     for (long page = 0; page < PAGES; page++)
         at[page * WORDS] = 42;
-    if (fork() == 0)
-        go_on(at, sem, argv[1]);
-    usleep(100000);
+    for (int child = 0; child < 3; child++)
+        if (fork() == 0)
+            go_on(at, sem, argv[1]);
+    puts("ready");
+    fflush(stdout);
+    usleep(1000 * (argc > 2 ? (useconds_t)atoi(argv[2]) : 100));
     return 0;
 }
