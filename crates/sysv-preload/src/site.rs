@@ -141,9 +141,11 @@ fn connect() -> Result<RawFd, c_int> {
     let introduced = if connected < 0 {
         Err(errno())
     } else {
-        send(socket, Ask::Hello, hello, token, -1).and_then(|()| receive(socket, Bytes::NONE))
+        send(socket, Ask::Hello, hello, token, -1)
+            .and_then(|()| receive(socket, Bytes::NONE))
+            .and_then(|answered| result_of(&answered).map(|_| ()))
     };
-    introduced.map(|_| socket).map_err(|errno| {
+    introduced.map(|()| socket).map_err(|errno| {
         close(socket);
         if errno != libc::ECONNREFUSED {
             return errno;
@@ -245,10 +247,8 @@ fn exchange_uncancelled(
     match answered {
         Ok(answered) => {
             give_back(socket);
-            match c_int::try_from(answered.result) {
-                Ok(errno) if errno < 0 => Err(-errno),
-                Ok(_) | Err(_) => Ok(answered),
-            }
+            result_of(&answered)?;
+            Ok(answered)
         }
         Err(errno) => {
             close(socket);
@@ -257,6 +257,14 @@ fn exchange_uncancelled(
             }
             Err(errno)
         }
+    }
+}
+
+/// What a call returns, or its error number.
+fn result_of(answered: &Answered) -> Result<i64, c_int> {
+    match c_int::try_from(answered.result) {
+        Ok(errno) if errno < 0 => Err(-errno),
+        Ok(_) | Err(_) => Ok(answered.result),
     }
 }
 

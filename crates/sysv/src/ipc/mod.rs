@@ -21,7 +21,7 @@
 //! - `msg_lrpid` is a process; of a receiver that waited, the kernel has the thread.
 //! - What `SEM_UNDO` undoes belongs to a process; in the kernel, several may share it (CLONE_SYSVSEM).
 //! - Pids are those of the caller's site: a pid in a `*_ds` may be another process's where it is read.
-//! - If a site is lost, its attaches are detached without anyone who is named as the last.
+//! - No site is lost alone: with a node the job ends.
 
 mod call;
 mod errno;
@@ -39,7 +39,7 @@ mod shm;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 pub use call::{
     CallId, Caller, Event, Info, MsgStat, Operation, PermissionStat, PosixSem, PosixShm, Process,
@@ -144,20 +144,6 @@ impl Ipc {
         }
         // A site that has no attach is told nothing: it made no call.
         drop(self.segments.detach(segment, process, now, out));
-    }
-
-    /// A site is lost: all its processes end at once, all its calls are dropped.
-    pub fn site_lost(&mut self, site: u16, now: i64, out: &mut Vec<Event>) {
-        let from = out.len();
-        self.drop_calls(|caller| caller.site == site);
-        self.segments.site_lost(site, now, out);
-        let processes: BTreeSet<Process> = self.sets.processes_of(site).collect();
-        for process in processes {
-            self.sets.ended(process, now, out);
-        }
-        self.posix.ended(|opener| opener.site == site);
-        self.objects.site_lost(site, out);
-        self.forget_answered(&out[from..]);
     }
 
     /// Without an answer, the call waits.

@@ -111,9 +111,7 @@ impl Queues {
     }
 
     pub(super) fn stat(&self, caller: &Caller, id: i32) -> Result<Reply, Errno> {
-        let entry = self.registry.get(id)?;
-        entry.permission.allow(caller, READ)?;
-        Ok(Reply::Msg(stat_of(entry)))
+        Ok(Reply::Msg(stat_of(self.registry.readable(id, caller)?)))
     }
 
     pub(super) fn stat_index(
@@ -122,11 +120,7 @@ impl Queues {
         index: i32,
         any: bool,
     ) -> Result<Reply, Errno> {
-        let entry = self.registry.by_index(index)?;
-        if !any {
-            entry.permission.allow(caller, READ)?;
-        }
-        Ok(Reply::Msg(stat_of(entry)))
+        Ok(Reply::Msg(stat_of(self.registry.readable_at(index, caller, any)?)))
     }
 
     /// `IPC_SET`, of which `uid`, `gid` and `mode` are one argument.

@@ -159,16 +159,6 @@ impl Objects {
         self.reap(id, out);
     }
 
-    pub(super) fn site_lost(&mut self, site: u16, out: &mut Vec<Event>) {
-        for id in self.registry.iter().map(|entry| entry.id).collect::<Vec<_>>() {
-            if let Ok(entry) = self.registry.get_mut(id) {
-                entry.object.openers.remove(&site);
-                entry.object.mappings.remove(&site);
-            }
-            self.reap(id, out);
-        }
-    }
-
     fn reap(&mut self, id: i32, out: &mut Vec<Event>) {
         let done = |Entry { object, .. }: &Entry<Object>| {
             object.name.is_none() && object.openers.is_empty() && object.mappings.is_empty()

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use super::call::Caller;
 use super::errno::Errno;
-use super::permission::Permission;
+use super::permission::{Permission, READ};
 
 const INDEX_BITS: u32 = 15;
 const INDICES: u32 = 1 << INDEX_BITS;
@@ -66,6 +66,39 @@ impl<T> Registry<T> {
             return Err(Errno::INVAL);
         }
         self.entries.get(&index_of(index)).ok_or(Errno::INVAL)
+    }
+
+    /// An object that the caller may read.
+    pub(super) fn readable(&self, id: i32, caller: &Caller) -> Result<&Entry<T>, Errno> {
+        let entry = self.get(id)?;
+        entry.permission.allow(caller, READ)?;
+        Ok(entry)
+    }
+
+    /// The object at an index, which the caller may read; `any` asks for no right.
+    pub(super) fn readable_at(
+        &self,
+        index: i32,
+        caller: &Caller,
+        any: bool,
+    ) -> Result<&Entry<T>, Errno> {
+        let entry = self.by_index(index)?;
+        if !any {
+            entry.permission.allow(caller, READ)?;
+        }
+        Ok(entry)
+    }
+
+    /// `IPC_SET`: gives an object to a user and a group, with a mode.
+    pub(super) fn set(
+        &mut self,
+        id: i32,
+        caller: &Caller,
+        (uid, gid, mode): (u32, u32, u32),
+    ) -> Result<&mut Entry<T>, Errno> {
+        let entry = self.control(id, caller)?;
+        entry.permission.set(uid, gid, mode)?;
+        Ok(entry)
     }
 
     /// What a `*get` finds under a key: an id, or none if an object is to be made. `fits` says whether an object is

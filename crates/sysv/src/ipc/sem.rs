@@ -117,22 +117,17 @@ impl Sets {
         }
     }
 
-    /// The processes of a site whose end undoes something.
-    pub(super) fn processes_of(&self, site: u16) -> impl Iterator<Item = Process> {
-        self.undo.keys().copied().filter(move |process| process.site == site)
-    }
-
     pub(super) fn count(&self, id: i32) -> Result<Reply, Errno> {
         Ok(done(self.registry.get(id)?.object.count()))
     }
 
     pub(super) fn value(&self, caller: &Caller, id: i32, number: i32) -> Result<Reply, Errno> {
-        let (_, semaphore) = self.read(caller, id)?.object.values.semaphore(number)?;
+        let (_, semaphore) = self.registry.readable(id, caller)?.object.values.semaphore(number)?;
         Ok(Reply::Done(semaphore.value.into()))
     }
 
     pub(super) fn pid(&self, caller: &Caller, id: i32, number: i32) -> Result<Reply, Errno> {
-        let (_, semaphore) = self.read(caller, id)?.object.values.semaphore(number)?;
+        let (_, semaphore) = self.registry.readable(id, caller)?.object.values.semaphore(number)?;
         Ok(Reply::Done(semaphore.pid.into()))
     }
 
@@ -143,13 +138,13 @@ impl Sets {
         number: i32,
         zero: bool,
     ) -> Result<Reply, Errno> {
-        let set = &self.read(caller, id)?.object;
+        let set = &self.registry.readable(id, caller)?.object;
         let (index, _) = set.values.semaphore(number)?;
         Ok(done(set.waiters(index, zero)))
     }
 
     pub(super) fn all_values(&self, caller: &Caller, id: i32) -> Result<Reply, Errno> {
-        let semaphores = &self.read(caller, id)?.object.values.semaphores;
+        let semaphores = &self.registry.readable(id, caller)?.object.values.semaphores;
         let value = |value: i32| u16::try_from(value).expect("no value is above 32767");
         Ok(Reply::Values(semaphores.iter().map(|semaphore| value(semaphore.value)).collect()))
     }
@@ -200,7 +195,7 @@ impl Sets {
     }
 
     pub(super) fn stat(&self, caller: &Caller, id: i32) -> Result<Reply, Errno> {
-        Ok(Reply::Sem(stat_of(self.read(caller, id)?)))
+        Ok(Reply::Sem(stat_of(self.registry.readable(id, caller)?)))
     }
 
     pub(super) fn stat_index(
@@ -209,11 +204,7 @@ impl Sets {
         index: i32,
         any: bool,
     ) -> Result<Reply, Errno> {
-        let entry = self.registry.by_index(index)?;
-        if !any {
-            entry.permission.allow(caller, READ)?;
-        }
-        Ok(Reply::Sem(stat_of(entry)))
+        Ok(Reply::Sem(stat_of(self.registry.readable_at(index, caller, any)?)))
     }
 
     pub(super) fn set(
@@ -224,9 +215,7 @@ impl Sets {
         gid: u32,
         mode: u32,
     ) -> Result<Reply, Errno> {
-        let entry = self.registry.control(id, caller)?;
-        entry.permission.set(uid, gid, mode)?;
-        entry.object.change_time = caller.now;
+        self.registry.set(id, caller, (uid, gid, mode))?.object.change_time = caller.now;
         Ok(Reply::Done(0))
     }
 
@@ -259,12 +248,6 @@ impl Sets {
             bytes: 0,
             limits: *limits,
         }
-    }
-
-    fn read(&self, caller: &Caller, id: i32) -> Result<&Entry<Set>, Errno> {
-        let entry = self.registry.get(id)?;
-        entry.permission.allow(caller, READ)?;
-        Ok(entry)
     }
 }
 

@@ -126,24 +126,8 @@ impl Segments {
         Ok(Reply::Done(0))
     }
 
-    /// Takes all attaches of a site back. Who detached last is not known then and stays as it was.
-    pub(super) fn site_lost(&mut self, site: u16, now: i64, out: &mut Vec<Event>) {
-        let attached = |entry: &&Entry<Segment>| entry.object.attaches.contains_key(&site);
-        let ids: Vec<i32> =
-            self.registry.iter().filter(attached).map(|segment| segment.id).collect();
-        for id in ids {
-            if let Ok(entry) = self.registry.get_mut(id) {
-                entry.object.attaches.remove(&site);
-                entry.object.detach_time = now;
-            }
-            self.reap(id, out);
-        }
-    }
-
     pub(super) fn stat(&self, caller: &Caller, id: i32) -> Result<Reply, Errno> {
-        let entry = self.registry.get(id)?;
-        entry.permission.allow(caller, READ)?;
-        Ok(Reply::Shm(stat_of(entry)))
+        Ok(Reply::Shm(stat_of(self.registry.readable(id, caller)?)))
     }
 
     pub(super) fn stat_index(
@@ -152,11 +136,7 @@ impl Segments {
         index: i32,
         any: bool,
     ) -> Result<Reply, Errno> {
-        let entry = self.registry.by_index(index)?;
-        if !any {
-            entry.permission.allow(caller, READ)?;
-        }
-        Ok(Reply::Shm(stat_of(entry)))
+        Ok(Reply::Shm(stat_of(self.registry.readable_at(index, caller, any)?)))
     }
 
     pub(super) fn set(
@@ -167,9 +147,7 @@ impl Segments {
         gid: u32,
         mode: u32,
     ) -> Result<Reply, Errno> {
-        let entry = self.registry.control(id, caller)?;
-        entry.permission.set(uid, gid, mode)?;
-        entry.object.change_time = caller.now;
+        self.registry.set(id, caller, (uid, gid, mode))?.object.change_time = caller.now;
         Ok(Reply::Done(0))
     }
 

@@ -125,26 +125,3 @@ fn the_last_detach_at_an_end_takes_a_removed_segment_away() {
     bench.ipc.detached(id, user(7).process, 160, &mut out);
     assert_eq!(out, [Event::SegmentGone(id)]);
 }
-
-#[test]
-fn a_lost_site_loses_its_calls_its_attaches_and_what_it_would_undo() {
-    let mut bench = Bench::new();
-    let far = process(&user(7), 2, 7);
-    let also_far = process(&user(7), 2, 8);
-    let segment = bench.id(&user(7), Request::ShmGet { key: 0, bytes: 1, flags: 0o600 });
-    let kept = bench.id(&user(7), Request::ShmGet { key: 0, bytes: 1, flags: 0o600 });
-    attach(&mut bench, &far, segment);
-    attach(&mut bench, &also_far, segment);
-    attach(&mut bench, &far, kept);
-    attach(&mut bench, &user(7), kept);
-    bench.call(&user(7), Request::ShmRemove { id: segment });
-    let id = bench.set(&[2]);
-    bench.call(&far, semop(id, &[(0, -1, UNDO)]));
-    bench.call(&also_far, semop(id, &[(0, -1, UNDO)]));
-    bench.wait(&also_far, semop(id, &[(0, -1, 0)]));
-    let near = bench.wait(&user(7), semop(id, &[(0, -2, 0)]));
-    let mut out = Vec::new();
-    bench.ipc.site_lost(2, 300, &mut out);
-    assert_eq!(out, [Event::SegmentGone(segment), Event::Reply(near, DONE)]);
-    assert_eq!((bench.shm_stat(kept).attaches, bench.shm_stat(kept).last_pid), (1, 7));
-}

@@ -170,14 +170,6 @@ fn an_object_is_gone_with_its_name_its_descriptors_and_its_mappings() {
     assert_eq!(out, []);
     bench.ipc.detached(!id, near.process, 100, &mut out);
     assert_eq!(out, [Event::SegmentGone(!id)]);
-    let id = id_of(&object(&mut bench, &near, "b", O_CREAT | O_RDWR));
-    object(&mut bench, &far, "b", O_RDONLY);
-    shm(&mut bench, &far, PosixShm::Map(id));
-    shm(&mut bench, &near, PosixShm::Unlink("b".into()));
-    shm(&mut bench, &near, PosixShm::Release(id));
-    out.clear();
-    bench.ipc.site_lost(2, 100, &mut out);
-    assert_eq!(out, [Event::SegmentGone(!id)]);
 }
 
 #[test]
