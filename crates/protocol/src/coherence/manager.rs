@@ -12,9 +12,9 @@ use std::collections::VecDeque;
 
 use multigrain_types::NodeId;
 
-use super::invalidation::{self, Part, Parts, Ranks};
 use crate::context::{EngineContext, Illegal};
 use crate::effect::{Effect, Effects};
+use crate::invalidation::{self, Part, Parts, Ranks};
 use crate::message::{Attach, Kind, PageMessage, Turns};
 use crate::mutant_macro::mutant;
 use crate::nodeset::NodeSet;

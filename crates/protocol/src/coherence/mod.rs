@@ -16,15 +16,12 @@
 //! | `holder/grant` | replies, the pins on a grant, the ack |
 //! | `holder/reclaim` | a freed minipage comes back |
 //! | `holder/state`, `event` | the states and events |
-//! | `invalidation` | who passes one on to whom |
 //! | `manager` | [`Entry`]: the transactions of the manager |
 
 mod event;
 mod holder;
-mod invalidation;
 mod manager;
 
 pub use event::{AccessEvent, GrantEvent, HolderEvent, RelayEvent, SupplyEvent};
 pub use holder::{Holder, Want};
-pub use invalidation::{Part, Ranks, TreeShape};
 pub use manager::{Entry, ManagerEvent};

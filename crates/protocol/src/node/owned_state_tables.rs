@@ -6,9 +6,10 @@ use multigrain_types::tree::Fan;
 use multigrain_types::{Consistency, MinipageId, NodeId};
 
 use super::state_tables::{Cell, SyncCell, Tables};
-use crate::coherence::{Entry, Holder, TreeShape};
+use crate::coherence::{Entry, Holder};
 use crate::consistency::{EngineKind, Homes};
 use crate::hlrc::Copy;
+use crate::invalidation::TreeShape;
 use crate::mgs::{Client, Server};
 use crate::migration::DYNAMIC_AFTER;
 use crate::release::ReleaseTracker;

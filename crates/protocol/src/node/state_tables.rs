@@ -2,8 +2,9 @@
 
 use multigrain_types::{Consistency, MinipageId, NodeId};
 
-use crate::coherence::{Entry, Holder, TreeShape};
+use crate::coherence::{Entry, Holder};
 use crate::consistency::Homes;
+use crate::invalidation::TreeShape;
 use crate::migration::DYNAMIC_AFTER;
 use crate::release::ReleaseTracker;
 use crate::sync::SyncTables;

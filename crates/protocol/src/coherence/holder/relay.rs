@@ -4,9 +4,9 @@ use multigrain_types::{Access, NodeId};
 
 use super::state::{Holder, Phase, Relay};
 use crate::coherence::event::RelayEvent;
-use crate::coherence::invalidation::{self, Ranks};
 use crate::context::{EngineContext, Illegal};
 use crate::effect::Effects;
+use crate::invalidation::{self, Ranks};
 use crate::message::PageMessage;
 use crate::mutant_macro::mutant;
 

@@ -44,13 +44,13 @@ impl Default for TreeShape {
 
 impl TreeShape {
     /// How many nodes the manager tells, of so many with copies.
-    pub(super) fn of_manager(self, copies: usize) -> Fan {
+    pub(crate) fn of_manager(self, copies: usize) -> Fan {
         if copies > usize::from(self.beyond) { self.fan } else { Fan(u16::MAX) }
     }
 }
 
 /// The parts of a node's message; a tree's are hardly ever more.
-pub(super) type Parts = SmallVec<[Part; 8]>;
+pub(crate) type Parts = SmallVec<[Part; 8]>;
 
 impl Ranks {
     /// Nobody.
@@ -119,7 +119,7 @@ impl Part {
 }
 
 /// So many nodes, in order of rank, in as many parts as a node has children; in more where they lie far apart.
-pub(super) fn parts(nodes: impl Iterator<Item = NodeId>, count: usize, Fan(fan): Fan) -> Parts {
+pub(crate) fn parts(nodes: impl Iterator<Item = NodeId>, count: usize, Fan(fan): Fan) -> Parts {
     let most = count.div_ceil(usize::from(fan));
     let mut parts = Parts::new();
     for node in nodes {
