@@ -211,7 +211,7 @@ fn talks() -> Vec<Vec<u8>> {
     let step = |message: &Message| {
         let words = message.to_words();
         let mut step = vec![1, words.kind, words.flags, words.thread as u8, words.subject as u8];
-        if words.kind == 23 {
+        if matches!(words.kind, 19 | 23) {
             step.push(words.value as u8);
         }
         step
