@@ -121,6 +121,23 @@ fn fresh_page_shapes_never_trap_and_need_no_populating() {
 }
 
 #[test]
+fn a_minipage_is_a_hole_until_somebody_writes_it_where_the_kernel_can_tell() {
+    let told = core::cell::Cell::new(false);
+    with_objects(SHARED, |node| {
+        let area = node.area(0, 0, 16, 8, Shape::Pages { pages: 2 });
+        node.map(area, true);
+        let holes = || [0, 1, 2, 3].map(|index| node.memory.is_hole(minipage(&area, index)));
+        let can_tell = node.memory.is_hole(minipage(&area, 0));
+        told.set(told.get() || can_tell);
+        assert_eq!(holes(), [can_tell; 4]);
+        write(area.address(1) + PAGE_BYTES, 5);
+        assert_eq!(holes(), [can_tell, false, can_tell, can_tell]);
+        assert_eq!(take_log(), Log::default());
+    });
+    assert!(told.get(), "of none of these objects");
+}
+
+#[test]
 fn fresh_sub_shapes_never_trap_once_populated() {
     with_shapes(true, |node, area| {
         for pages in [0..3, 3..3, 3..8, 2..5] {

@@ -117,7 +117,7 @@ pub use deadlines::Deadline;
 pub use error::{Error, Unavailable, code as error_code};
 pub use heap::Policy;
 pub use inside::Inside;
-pub use job::{Entered, Runtime, SiteHandler, runtime};
+pub use job::{Entered, Here, Runtime, SiteHandler, runtime};
 pub use multigrain_memory::address_reserve;
 pub use named_segments::{Rights, SegmentOptions, SegmentSharing, SegmentStat, SegmentUses};
 pub use program::ThreadFunction;

@@ -122,6 +122,11 @@ pub(crate) fn await_answer(
     within_ns: Option<u64>,
     blocked: &Blocked,
 ) -> Option<c_int> {
+    let ends_ns = within_ns.map(|ns| now_ns().saturating_add(ns));
+    let soon_ns = within_ns.map_or(SOON_NS, |ns| ns.min(SOON_NS));
+    if is_readable_within(socket, soon_ns) {
+        return None;
+    }
     // What comes while it waits wakes it, though it is blocked.
     let mut awake = no_signals();
     for signal in (1..=LAST_SIGNAL).filter(|&signal| !blocked.blocked_before(signal)) {
@@ -131,7 +136,7 @@ pub(crate) fn await_answer(
     // SAFETY: a set and flags.
     let signals =
         unsafe { libc::signalfd(-1, &raw const awake, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
-    let over = await_either(socket, signals, within_ns, blocked);
+    let over = await_either(socket, signals, ends_ns, blocked);
     if signals >= 0 {
         // SAFETY: ours.
         unsafe { libc::close(signals) };
@@ -139,13 +144,22 @@ pub(crate) fn await_answer(
     over
 }
 
+/// Most answers come so soon: only then is a signal looked for, and a descriptor made for that.
+const SOON_NS: u64 = 100_000;
+
+fn is_readable_within(socket: RawFd, ns: u64) -> bool {
+    let mut wanted = libc::pollfd { fd: socket, events: libc::POLLIN, revents: 0 };
+    let time = time_of(ns);
+    // SAFETY: a descriptor and a time, no mask.
+    unsafe { libc::ppoll(&raw mut wanted, 1, &raw const time, null()) == 1 }
+}
+
 fn await_either(
     socket: RawFd,
     signals: RawFd,
-    within_ns: Option<u64>,
+    ends_ns: Option<u64>,
     blocked: &Blocked,
 ) -> Option<c_int> {
-    let ends_ns = within_ns.map(|ns| now_ns().saturating_add(ns));
     loop {
         let of = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
         let mut wanted = [of(socket), of(signals)];

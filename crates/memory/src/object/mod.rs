@@ -14,8 +14,9 @@
 use core::ffi::c_void;
 use core::fmt;
 use core::ops::Range;
-use std::os::fd::{AsFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 
+use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
 use rustix::mm::{
     Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap, mprotect, munlock, munmap,
@@ -115,6 +116,17 @@ impl Object {
 
     pub(crate) fn descriptor(&self) -> Option<RawFd> {
         self.0.descriptor()
+    }
+
+    /// Whether nothing is allocated for these bytes, which are zero then; false where that cannot be told.
+    pub(crate) fn is_hole(&self, offset: u64, bytes: u64) -> bool {
+        let Some(descriptor) = self.descriptor() else { return false };
+        // SAFETY: the object keeps it open.
+        let file = unsafe { BorrowedFd::borrow_raw(descriptor) };
+        match seek(file, SeekFrom::Data(offset)) {
+            Ok(data) => data >= offset + bytes,
+            Err(errno) => errno == Errno::NXIO,
+        }
     }
 
     pub(crate) fn adopted(&self) -> Option<Range<usize>> {

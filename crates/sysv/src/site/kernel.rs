@@ -39,6 +39,16 @@ pub(super) trait Kernel: Debug {
         protect: bool,
     ) -> Result<(), Errno>;
 
+    /// Makes a page of a hole, maps it at an address of an image, write-protected or not, and lets those go on that wait there, in
+    /// one step. Errors as of [`Kernel::protect`], and [`Errno::EXIST`] if the object has a page there.
+    fn fill(
+        &mut self,
+        guard: &Self::Guard,
+        address: usize,
+        contents: *const u8,
+        protect: bool,
+    ) -> Result<(), Errno>;
+
     /// Lets those try again that wait at these addresses.
     fn wake(&mut self, guard: &Self::Guard, address: usize, bytes: usize) -> Result<(), Errno>;
 
@@ -93,6 +103,16 @@ impl Kernel for Linux {
         protect: bool,
     ) -> Result<(), Errno> {
         guard.protect(address, bytes, protect)
+    }
+
+    fn fill(
+        &mut self,
+        guard: &Userfault,
+        address: usize,
+        contents: *const u8,
+        protect: bool,
+    ) -> Result<(), Errno> {
+        guard.fill(address, contents, protect)
     }
 
     fn wake(&mut self, guard: &Userfault, address: usize, bytes: usize) -> Result<(), Errno> {

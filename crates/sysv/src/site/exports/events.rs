@@ -12,13 +12,10 @@ use super::super::userfault::Event;
 use super::{Attach, Note, State};
 
 impl<K: Kernel> State<K> {
-    /// The faults of an image that are to be served.
-    pub(in super::super) fn faults(&mut self, key: ImageKey) -> Vec<Fault> {
+    /// The faults of an image that are to be served; none at all of one that is gone.
+    pub(in super::super) fn faults(&mut self, key: ImageKey) -> Option<Vec<Fault>> {
         self.read_events(key);
-        self.images
-            .get_mut(&key)
-            .map(|image| core::mem::take(&mut image.pending))
-            .unwrap_or_default()
+        self.images.get_mut(&key).map(|image| core::mem::take(&mut image.pending))
     }
 
     /// Reads the events of an image in place of who serves it, who is told of faults.

@@ -259,12 +259,12 @@ impl<K: Kernel> State<K> {
     }
 
     /// Puts a page into the export that this node has at `place`, unless it is there, and lets the thread go on that trapped at an
-    /// address. The caller has the minipage's lock.
+    /// address. The caller has the minipage's lock; `contents` says where a copy of its bytes can be read.
     pub(super) fn export(
         &mut self,
         key: ImageKey,
         Fault { address, writes }: Fault,
-        (place, contents): (usize, *const u8),
+        (place, contents): (usize, impl Fn() -> *const u8),
     ) -> Result<(), Errno> {
         loop {
             let found = self.find(key, address).and_then(|(area, page, attach)| {
@@ -277,15 +277,33 @@ impl<K: Kernel> State<K> {
                 self.wake(key, address);
                 return Ok(());
             };
+            if writes {
+                // Before it is so: a fork gives a child what its parent has, and is known later.
+                segment.attaches[attach].writable.set(page, true);
+            }
             if !segment.present.has(page) {
-                self.kernel.write(&segment.object, page, contents)?;
+                let Some(image) = self.images.get(&key) else { return Ok(()) };
+                let filled = self.kernel.fill(&image.userfault, address, contents(), !writes);
+                match filled {
+                    Ok(()) => {}
+                    Err(Errno::AGAIN) => {
+                        self.take_events(key);
+                        continue;
+                    }
+                    // It is mapped when who trapped tries again.
+                    Err(_) => self.kernel.write(&segment.object, page, contents())?,
+                }
                 segment.present.set(page, true);
+                // Not before: what is read back of a hole is zeros.
+                segment.written.set(page, writes);
+                if filled.is_ok() {
+                    return Ok(());
+                }
             }
             if !writes {
                 self.wake(key, address);
                 return Ok(());
             }
-            segment.attaches[attach].writable.set(page, true);
             segment.written.set(page, true);
             match self.protect(key, address, false) {
                 Ok(()) => return Ok(()),
@@ -309,6 +327,11 @@ impl<K: Kernel> State<K> {
     pub(super) fn ways_in(&self, key: ImageKey) -> Option<WaysIn<K>> {
         let image = self.images.get(&key)?;
         Some((Arc::clone(&image.userfault), Arc::clone(&image.bell)))
+    }
+
+    /// Whether there is anything that other rooms have to know.
+    pub(super) fn has_notes(&self) -> bool {
+        !self.notes.is_empty()
     }
 
     /// The next of what other rooms have to know.

@@ -2,6 +2,7 @@
 
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::FileExt as _;
 use std::ptr::null_mut;
 use std::thread;
 
@@ -103,7 +104,7 @@ impl Site {
             let soon = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
             let _ = poll(&mut wanted, Some(&soon));
             for key in &images {
-                let faults = self.exports.lock().faults(*key);
+                let faults = self.exports.lock().faults(*key).unwrap_or_default();
                 for fault in faults {
                     let (place, _) = self.exports.lock().place(*key, fault).unwrap();
                     let page = (place - PLACE) / PAGE_BYTES;
@@ -113,7 +114,7 @@ impl Site {
                     } else {
                         (*access).max(Access::ReadOnly)
                     };
-                    let from = (place, self.page(page).cast_const());
+                    let from = (place, || self.page(page).cast_const());
                     self.exports.lock().export(*key, fault, from).unwrap();
                 }
             }
@@ -212,10 +213,10 @@ fn a_page_that_is_there_is_read_without_anybody() {
     let fault = Fault { address: start, writes: false };
     // SAFETY: the privileged view.
     unsafe { site.page(0).cast::<u64>().write(42) };
-    site.exports.lock().export(key, fault, (PLACE, site.page(0))).unwrap();
+    site.exports.lock().export(key, fault, (PLACE, || site.page(0).cast_const())).unwrap();
     // Nobody serves faults here: one would never end.
     assert_eq!(counter(start, 0).load(Ordering::SeqCst), 42);
-    assert!(site.exports.lock().faults(key).is_empty());
+    assert!(site.exports.lock().faults(key).unwrap().is_empty());
     let (object, _) = site.exports.lock().segment(3).unwrap();
     assert!(object.as_raw_fd() > 2);
     // Unmapping waits until the event is read, and detaches.
@@ -225,8 +226,31 @@ fn a_page_that_is_there_is_read_without_anybody() {
         unsafe { munmap(place, BYTES) }.unwrap();
     });
     while !unmaps.is_finished() {
-        assert!(site.exports.lock().faults(key).is_empty());
+        assert!(site.exports.lock().faults(key).unwrap().is_empty());
     }
     unmaps.join().unwrap();
     assert_eq!(site.exports.lock().attached_bytes(key, start), None);
+}
+
+/// The entry of a page of this process in /proc/self/pagemap: whether something is mapped there, and whether it is write-protected.
+fn mapped(address: usize) -> (bool, bool) {
+    let mut entry = [0; 8];
+    let file = std::fs::File::open("/proc/self/pagemap").unwrap();
+    file.read_exact_at(&mut entry, (address / PAGE_BYTES * 8) as u64).unwrap();
+    let entry = u64::from_ne_bytes(entry);
+    (entry >> 63 & 1 != 0, entry >> 57 & 1 != 0)
+}
+
+#[test]
+fn what_a_fault_gets_is_mapped_before_its_thread_goes_on() {
+    let _alone = FORKS.lock().unwrap_or_else(PoisonError::into_inner);
+    let site = Site::new();
+    let (key, start) = site.attach();
+    for (page, writes) in [(0, false), (1, true)] {
+        let address = start + page * PAGE_BYTES;
+        let place = PLACE + page * PAGE_BYTES;
+        let contents = || site.page(page).cast_const();
+        site.exports.lock().export(key, Fault { address, writes }, (place, contents)).unwrap();
+        assert_eq!(mapped(address), (true, !writes), "page {page}");
+    }
 }

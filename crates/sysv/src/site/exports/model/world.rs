@@ -218,7 +218,7 @@ impl World {
             Action::Step(image, thread) => self.state.kernel.sim.step(image, thread),
             Action::Guard(image, thread) => self.guard(image, thread),
             Action::Read(key) => {
-                let faults = self.state.faults(key);
+                let faults = self.state.faults(key).unwrap_or_default();
                 let serving = |fault| Serving { key, fault, touched: None };
                 self.serving.extend(faults.into_iter().map(serving));
             }
@@ -294,7 +294,7 @@ impl World {
             let address = fault.address + ahead * PAGE_BYTES;
             let place = place + ahead * PAGE_BYTES;
             let fault = Fault { address, ..fault };
-            self.state.export(key, fault, (place, without_provenance(place))).unwrap();
+            self.state.export(key, fault, (place, || without_provenance(place))).unwrap();
         }
         match (ahead, is_here) {
             (0, true) => drop(self.serving.remove(at)),
