@@ -14,9 +14,10 @@ use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, Ordering};
 use libc::{sem_t, timespec};
 use multigrain_types::sysv::{Ask, MOST_NAME};
 
+use crate::datagrams::{Bytes, close};
 use crate::errno;
 use crate::names::{name_of, unlink};
-use crate::site::{Bytes, ask, close, exchange};
+use crate::site::{ask, exchange};
 use crate::waits::Wait;
 use crate::{failed, returned};
 

@@ -11,10 +11,11 @@ use libc::off_t;
 use multigrain_types::PAGE_BYTES;
 use multigrain_types::sysv::Ask;
 
+use crate::datagrams::{Answered, Bytes, close};
 use crate::errno;
 use crate::names::{name_of, unlink};
 use crate::segments::{forget_read_only, guard, map, unmap};
-use crate::site::{Answered, Bytes, ask, close, exchange};
+use crate::site::{ask, exchange};
 use crate::waits::Wait;
 use crate::{failed, returned};
 

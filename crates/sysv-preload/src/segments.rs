@@ -10,7 +10,8 @@ use std::os::fd::RawFd;
 use multigrain_types::PAGE_BYTES;
 use multigrain_types::sysv::Ask;
 
-use crate::site::{Answered, Bytes, ask, exchange, is_guarded, raised, set_guarded};
+use crate::datagrams::{Answered, Bytes};
+use crate::site::{ask, exchange, is_guarded, raised, set_guarded};
 use crate::waits::Wait;
 use crate::{failed, returned};
 

@@ -8,6 +8,9 @@ use core::mem::MaybeUninit;
 use core::ptr::{null, null_mut};
 use std::os::fd::RawFd;
 
+use multigrain_types::sysv::Ask;
+
+use crate::datagrams::{Bytes, send};
 use crate::errno;
 
 /// How a call waits.
@@ -145,11 +148,14 @@ fn await_either(
     within_ns: Option<u64>,
     blocked: &Blocked,
 ) -> Option<c_int> {
-    let ends_ns = within_ns.map(|ns| now_ns().saturating_add(ns));
+    let began_ns = now_ns();
+    let ends_ns = within_ns.map(|ns| began_ns.saturating_add(ns));
+    let mut tells_ns = Some(began_ns + TELLS_AFTER_NS);
     loop {
         let of = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
         let mut wanted = [of(socket), of(signals)];
-        let left = ends_ns.map(|ends_ns| time_of(ends_ns.saturating_sub(now_ns())));
+        let next_ns = ends_ns.into_iter().chain(tells_ns).min();
+        let left = next_ns.map(|next_ns| time_of(next_ns.saturating_sub(now_ns())));
         let left = left.as_ref().map_or(null(), core::ptr::from_ref);
         // Without a descriptor for signals they are let in while it waits: a handler that jumps leaves the call to the site.
         let mask = if signals < 0 { &raw const blocked.before } else { null() };
@@ -161,13 +167,33 @@ fn await_either(
         if wanted[0].revents != 0 {
             return None;
         }
-        if ready == 0 {
+        if ready == 0 && ends_ns.is_some_and(|ends_ns| now_ns() >= ends_ns) {
             return Some(libc::EAGAIN);
+        }
+        if ready == 0 {
+            if tells_ns.take().is_some() {
+                tell_that_it_waits(socket, within_ns.is_some());
+            }
+            continue;
         }
         if blocked.is_interrupted() {
             return Some(libc::EINTR);
         }
     }
+}
+
+/// A call that waits longer than this tells the site how it may end.
+const TELLS_AFTER_NS: u64 = 100_000_000;
+
+/// Says whether a time-out ends the call, and whether a timer of this process may.
+fn tell_that_it_waits(socket: RawFd, has_limit: bool) {
+    // SAFETY: zeroes are a timer.
+    let mut timer: libc::itimerval = unsafe { MaybeUninit::zeroed().assume_init() };
+    // SAFETY: a place for a timer.
+    let asked = unsafe { libc::getitimer(libc::ITIMER_REAL, &raw mut timer) };
+    let has_timer = asked != 0 || timer.it_value.tv_sec != 0 || timer.it_value.tv_usec != 0;
+    // Of a site that is gone the answer tells.
+    let _ = send(socket, Ask::Waits, [has_limit.into(), has_timer.into(), 0, 0], Bytes::NONE, -1);
 }
 
 /// Waits for an answer in a receive, which the kernel begins again after SA_RESTART: why the wait is over, if it is not there.

@@ -88,10 +88,13 @@ pub enum Ask {
     PosixShmMap,
     /// The call that waits is over, with this error number; it is answered all the same.
     Cancel,
+    /// The call waits for some time already: whether a time-out ends it, and whether the process has a timer that may. It is not
+    /// answered.
+    Waits,
 }
 
 impl Ask {
-    const ALL: [Self; 29] = [
+    const ALL: [Self; 30] = [
         Self::Hello,
         Self::Fork,
         Self::Forked,
@@ -121,6 +124,7 @@ impl Ask {
         Self::PosixShmSize,
         Self::PosixShmMap,
         Self::Cancel,
+        Self::Waits,
     ];
 
     /// What has that number.
@@ -229,6 +233,6 @@ mod tests {
         let numbers = Ask::ALL.map(|ask| ask as u64);
         assert_eq!(numbers, core::array::from_fn(|at| at as u64 + 1));
         assert_eq!(numbers.map(Ask::of), Ask::ALL.map(Some));
-        assert_eq!((Ask::of(0), Ask::of(30)), (None, None));
+        assert_eq!((Ask::of(0), Ask::of(31)), (None, None));
     }
 }

@@ -35,6 +35,10 @@ fn dynamic(program: &OsStr) -> Result<(), LaunchError> {
         let why = "is linked statically, so that --sysv cannot take its System V calls: link it dynamically";
         return Err(LaunchError::NotExecutable { path, why });
     }
+    if elf::is_linked_with_us(&path) {
+        let why = "is linked with Multigrain, and --sysv is for programs of System V calls alone: start it without --sysv";
+        return Err(LaunchError::NotExecutable { path, why });
+    }
     let mode = path.metadata().map_or(0, |metadata| metadata.mode());
     if mode & SET_IDS != 0 {
         let why = "runs as another user or group (set-user-ID), so that --sysv cannot take its System V calls";

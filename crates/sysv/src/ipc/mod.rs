@@ -38,6 +38,7 @@ mod sem_values;
 mod shm;
 #[cfg(test)]
 mod tests;
+mod waits;
 
 use std::collections::BTreeMap;
 
@@ -53,6 +54,7 @@ use posix_sem::PosixSems;
 use posix_shm::Objects;
 use sem::Sets;
 use shm::Segments;
+pub use waits::{Wait, WaitedFor, in_words};
 
 /// Where a call waits.
 #[derive(Clone, Copy, Debug)]
@@ -67,6 +69,8 @@ enum Place {
 struct Waiting {
     process: Process,
     place: Place,
+    /// Seconds since the epoch.
+    since: i64,
 }
 
 /// All objects of one namespace, and the calls that wait at them.
@@ -105,7 +109,8 @@ impl Ipc {
             Err(Errno(errno)) => out.push(Event::Reply(id, Reply::Failed(errno))),
             Ok(None) => {
                 let place = place.expect("only calls at a set, a queue or a semaphore wait");
-                self.waiting.insert(id, Waiting { process: caller.process, place });
+                let waiting = Waiting { process: caller.process, place, since: caller.now };
+                self.waiting.insert(id, waiting);
             }
         }
         self.forget_answered(&out[from..]);
@@ -144,6 +149,20 @@ impl Ipc {
         }
         // A site that has no attach is told nothing: it made no call.
         drop(self.segments.detach(segment, process, now, out));
+    }
+
+    /// The calls that wait, and for what.
+    #[must_use]
+    pub fn waits(&self) -> Vec<Wait> {
+        let wait = |(&call, &Waiting { process, place, since }): (&CallId, &Waiting)| {
+            let object = match place {
+                Place::Set(id) => self.sets.waited_for(id, call),
+                Place::Queue(id) => self.queues.waited_for(id, call),
+                Place::Posix(id) => self.posix.waited_for(id),
+            };
+            Some(Wait { call, process, since, object: object? })
+        };
+        self.waiting.iter().filter_map(wait).collect()
     }
 
     /// Without an answer, the call waits.

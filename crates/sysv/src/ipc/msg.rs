@@ -6,6 +6,7 @@ use super::limits::Limits;
 use super::msg_queue::{Message, Queue, Receiver, Sender, Wish};
 use super::permission::{Permission, READ, WRITE};
 use super::registry::{Entry, Registry};
+use super::waits::WaitedFor;
 
 /// All queues.
 #[derive(Clone, Debug)]
@@ -101,6 +102,15 @@ impl Queues {
             queue.wait_to_receive(Receiver { call, caller: caller.clone(), wish });
         }
         Ok(reply)
+    }
+
+    /// What a call waits for.
+    pub(super) fn waited_for(&self, id: i32, call: CallId) -> Option<WaitedFor> {
+        let entry = self.registry.get(id).ok()?;
+        Some(match entry.object.wanted_kind(call) {
+            Some(kind) => WaitedFor::Message { queue: entry.named(), kind },
+            None => WaitedFor::Room(entry.named()),
+        })
     }
 
     /// Forgets a call that waits.

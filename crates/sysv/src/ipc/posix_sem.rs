@@ -11,6 +11,7 @@ use super::call::{CallId, Caller, Event, PosixSem, Process, Reply};
 use super::errno::Errno;
 use super::permission::{Permission, READ, WRITE};
 use super::registry::{Entry, Registry};
+use super::waits::WaitedFor;
 
 /// As many as a registry has ids for.
 const MOST: u32 = 1 << 15;
@@ -149,6 +150,11 @@ impl PosixSems {
             }
         }
         inherited
+    }
+
+    /// What is waited for at a semaphore.
+    pub(super) fn waited_for(&self, id: i32) -> Option<WaitedFor> {
+        Some(WaitedFor::Posix(self.registry.get(id).ok()?.object.name.clone()))
     }
 
     /// Forgets a call that waits.

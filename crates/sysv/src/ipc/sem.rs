@@ -9,6 +9,7 @@ use super::permission::{Permission, READ, WRITE};
 use super::registry::{Entry, Registry};
 use super::sem_set::{Changed, Set, Waiter, changes};
 use super::sem_values::{HIGHEST_VALUE, has};
+use super::waits::WaitedFor;
 
 /// All sets.
 #[derive(Clone, Debug)]
@@ -95,6 +96,13 @@ impl Sets {
         entry.permission.allow(caller, if changes(&operations) { WRITE } else { READ })?;
         let waiter = Waiter { call, process: caller.process, operations, blocking: 0 };
         set.operate(waiter, caller.now, out)
+    }
+
+    /// What a call waits for.
+    pub(super) fn waited_for(&self, id: i32, call: CallId) -> Option<WaitedFor> {
+        let entry = self.registry.get(id).ok()?;
+        let Operation { number, change, .. } = entry.object.blocking_operation(call)?;
+        Some(WaitedFor::Semaphore { set: entry.named(), number, change })
     }
 
     /// Forgets a call that waits.

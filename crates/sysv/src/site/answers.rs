@@ -116,7 +116,7 @@ pub(super) fn serve(
         Ask::PosixShmOpen | Ask::PosixShmUnlink | Ask::PosixShmSize | Ask::PosixShmMap => {
             posix_shm::Calls { site, runtime, connection }.serve(&arrived);
         }
-        Ask::Hello | Ask::Cancel => calls.done(Err(libc::EPROTO)),
+        Ask::Hello | Ask::Cancel | Ask::Waits => calls.done(Err(libc::EPROTO)),
     }
 }
 

@@ -56,11 +56,11 @@ fn reap_all(child: u32, ended: &Sender<WaitStatus>) {
 /// Kills all that is left, and what that forks meanwhile.
 pub(super) fn kill_all() {
     loop {
-        let left = descendants();
+        let left = all();
         if left.is_empty() {
             return;
         }
-        for pid in left {
+        for pid in left.into_iter().filter_map(Pid::from_raw) {
             // It may have ended by itself.
             let _ = kill_process(pid, Signal::KILL);
         }
@@ -82,8 +82,8 @@ pub(super) fn is_one(pid: Pid) -> bool {
     false
 }
 
-/// The processes below this one that are no zombies.
-fn descendants() -> Vec<Pid> {
+/// The processes below this one that have not ended.
+pub(super) fn all() -> Vec<i32> {
     let mut parents = Vec::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
         let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
@@ -97,8 +97,8 @@ fn descendants() -> Vec<Pid> {
         next += 1;
         found.extend(parents.iter().filter(|of| of.parent == parent).map(|of| of.pid));
     }
-    let lives = |pid: &i32| parents.iter().any(|of| of.pid == *pid && !of.is_zombie);
-    found[1..].iter().filter(|pid| lives(pid)).filter_map(|&pid| Pid::from_raw(pid)).collect()
+    let lives = |pid: &i32| parents.iter().any(|of| of.pid == *pid && !of.has_ended);
+    found[1..].iter().copied().filter(lives).collect()
 }
 
 /// What /proc says of a process.
@@ -106,15 +106,21 @@ fn descendants() -> Vec<Pid> {
 struct OfProcess {
     pid: i32,
     parent: i32,
-    is_zombie: bool,
+    has_ended: bool,
 }
+
+/// Words of that line between the parent and the number of threads.
+const THREADS_BEHIND_PARENT: usize = 15;
 
 /// The name in its brackets may hold anything.
 fn parse(stat: &str) -> Option<OfProcess> {
     let (pid, rest) = stat.split_once(" (")?;
     let mut words = rest.rsplit_once(") ")?.1.split(' ');
     let is_zombie = matches!(words.next()?, "Z" | "X");
-    Some(OfProcess { pid: pid.parse().ok()?, parent: words.next()?.parse().ok()?, is_zombie })
+    let parent = words.next()?.parse().ok()?;
+    // A process whose first thread has ended is a zombie to look at, and its other threads go on.
+    let threads: u32 = words.nth(THREADS_BEHIND_PARENT)?.parse().ok()?;
+    Some(OfProcess { pid: pid.parse().ok()?, parent, has_ended: is_zombie && threads <= 1 })
 }
 
 #[cfg(test)]
@@ -123,9 +129,11 @@ mod tests {
 
     #[test]
     fn a_process_is_read_whatever_its_name() {
-        let read = |pid, parent, is_zombie| Some(OfProcess { pid, parent, is_zombie });
-        assert_eq!(parse("12 (sh) S 7 12 12"), read(12, 7, false));
-        assert_eq!(parse("12 (a) Z 1 (b) Z 9 12"), read(12, 9, true));
+        let read = |pid, parent, has_ended| Some(OfProcess { pid, parent, has_ended });
+        let rest = "12 12 0 -1 4 9 8 7 6 1 2 3 4 20 0";
+        assert_eq!(parse(&format!("12 (sh) S 7 {rest} 1 0")), read(12, 7, false));
+        assert_eq!(parse(&format!("12 (a) Z 1 (b) Z 9 {rest} 1 0")), read(12, 9, true));
+        assert_eq!(parse(&format!("12 (a) Z 9 {rest} 2 0")), read(12, 9, false), "a thread lives");
         assert_eq!(parse("12 (sh"), None);
         assert_eq!(parse(""), None);
     }

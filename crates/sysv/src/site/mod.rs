@@ -12,6 +12,7 @@
 mod answers;
 mod authority;
 mod connection;
+mod deadlock;
 mod descendants;
 mod exports;
 mod faults;
@@ -28,6 +29,7 @@ mod sessions;
 mod structures;
 mod userfault;
 
+use core::sync::atomic::{AtomicBool, Ordering};
 use std::ffi::OsString;
 use std::path::Path;
 use std::sync::mpsc::Receiver;
@@ -38,7 +40,7 @@ use std::time::{Duration, Instant};
 use multigrain_runtime::{Runtime, SegmentOptions, runtime};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use authority::Authority;
+use authority::{Authority, Told};
 use exports::{Exports, Note};
 use processes::Processes;
 use segments::Areas;
@@ -48,7 +50,7 @@ const READY: u32 = 1;
 /// And the one behind the end of their programs.
 const ENDED: u32 = 2;
 
-/// Between two looks which objects processes have descriptors of.
+/// Between two looks which objects processes have descriptors of, and who waits.
 const SWEEP: Duration = Duration::from_secs(1);
 
 /// A site.
@@ -59,6 +61,7 @@ struct Site {
     areas: Areas,
     /// Whoever passes notes on, so that they keep their order.
     passing: Mutex<()>,
+    program_has_ended: AtomicBool,
 }
 
 static SITE: OnceLock<Site> = OnceLock::new();
@@ -78,10 +81,18 @@ pub fn run(command: &[OsString], library: &Path, options: SegmentOptions) -> Res
     let descriptors = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: descriptors.maximum, ..descriptors });
     let processes = Processes::new().map_err(|errno| format!("epoll: {errno}"))?;
-    let (authority, gone) = Authority::new();
+    let (authority, told) = Authority::new();
     let exports = Exports::default();
     let (areas, passing) = (Areas::new(options), Mutex::new(()));
-    let site = SITE.get_or_init(|| Site { authority, exports, processes, areas, passing });
+    let program_has_ended = AtomicBool::new(false);
+    let site = SITE.get_or_init(|| Site {
+        authority,
+        exports,
+        processes,
+        areas,
+        passing,
+        program_has_ended,
+    });
     Runtime::handle_site_messages(Box::new(|from, body| {
         // Links are there before `join` has returned, but no site speaks before all have.
         runtime().is_ok_and(|runtime| site.authority.receive(&runtime, from, body))
@@ -95,7 +106,9 @@ pub fn run(command: &[OsString], library: &Path, options: SegmentOptions) -> Res
     let variable = way_in.variable();
     site.helper("sysv-calls", move || sessions::accept(site, runtime, way_in))?;
     site.helper("sysv-ends", move || site.watch_processes(runtime))?;
+    let Told { gone, questions } = told;
     site.helper("sysv-gone", move || site.remove_segments(runtime, &gone))?;
+    site.helper("sysv-looks", move || site.answer_questions(runtime, &questions))?;
     descendants::adopt().map_err(|errno| format!("prctl: {errno}"))?;
     let code = program::run(runtime, command, (library, &variable), descriptors)?;
     if code != 0 {
@@ -103,6 +116,7 @@ pub fn run(command: &[OsString], library: &Path, options: SegmentOptions) -> Res
         descendants::kill_all();
         return Ok(code);
     }
+    site.program_has_ended.store(true, Ordering::Relaxed);
     // What the program has left goes on until it has ended on all sites, and is served till then.
     runtime.barrier(ENDED, sites).map_err(|error| error.to_string())?;
     descendants::kill_all();
@@ -116,6 +130,18 @@ impl Site {
         started.map(drop).map_err(|error| format!("the thread {name}: {error}"))
     }
 
+    fn program_has_ended(&self) -> bool {
+        self.program_has_ended.load(Ordering::Relaxed)
+    }
+
+    /// Says what this site's processes do, each time that site 0 asks.
+    fn answer_questions(&'static self, runtime: &'static Runtime, questions: &Receiver<u64>) {
+        while let Ok(question) = questions.recv() {
+            let seen = deadlock::look(self, runtime);
+            self.authority.answer_question(runtime, question, seen);
+        }
+    }
+
     fn watch_processes(&'static self, runtime: &'static Runtime) {
         let mut swept = Instant::now();
         loop {
@@ -125,6 +151,7 @@ impl Site {
             self.pass_notes(runtime);
             if swept.elapsed() >= SWEEP {
                 posix_shm::sweep(self, runtime);
+                self.authority.look_for_deadlock(runtime);
                 swept = Instant::now();
             }
         }

@@ -112,6 +112,11 @@ impl Processes {
         Ok(calling)
     }
 
+    /// Those that have called and are not known to have ended.
+    pub(super) fn all(&self) -> Vec<i32> {
+        self.lock().keys().copied().collect()
+    }
+
     /// Has `ended` know of all that have ended by now, and of what they were about to map.
     pub(super) fn reap(&self, ended: impl Fn(i32, Vec<i32>)) {
         let mut known = self.lock();

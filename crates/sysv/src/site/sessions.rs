@@ -79,6 +79,13 @@ fn serve(
             }
             continue;
         }
+        if ask == Ask::Waits {
+            if let Some(id) = *connection.blocked() {
+                let [has_limit, has_timer, ..] = call.arguments;
+                site.authority.waits(id, has_limit == 0 && has_timer == 0);
+            }
+            continue;
+        }
         answers::serve(site, runtime, &connection, Arrived { ask, call, behind, descriptor });
     }
     if let Some(id) = *connection.blocked() {

@@ -1,0 +1,116 @@
+//! What `multigrain run --sysv` says of programs: why one cannot run, who waits for ever, what a job did.
+#![allow(clippy::unwrap_used, reason = "this is test code")]
+
+mod support;
+
+use std::path::{Path, PathBuf};
+
+use support::{Ended, Setting, TestDir, build, not_tried, run};
+
+fn launcher() -> PathBuf {
+    build(&["multigrain-cli", "multigrain-sysv-preload", "multigrain-capi"]).join("multigrain")
+}
+
+/// Whether this user may run sites.
+fn may() -> bool {
+    let is_root = rustix::process::geteuid().is_root();
+    if !is_root {
+        not_tried("sites need root");
+    }
+    is_root
+}
+
+fn on_two(options: &'static [&'static str], program: &Path, arguments: &[&str]) -> Ended {
+    run(&launcher(), &Setting { options, ..Setting::nodes(2) }, program, arguments)
+}
+
+#[test]
+fn a_program_that_is_linked_with_multigrain_is_told_from_one_of_system_v_calls() {
+    if !may() {
+        return;
+    }
+    let dir = TestDir::new();
+    let launcher = launcher();
+    let program = support::c::compile(&dir, "fresh");
+    let ended = on_two(&["--sysv"], &program, &[]);
+    assert_eq!(ended.code, Some(126), "{ended:?}");
+    assert_eq!(ended.err.lines().count(), 1, "{ended:?}");
+    assert!(ended.err.contains("is linked with Multigrain, and --sysv is for"), "{ended:?}");
+    // What a shell starts says so itself.
+    let command = format!("exec {}", program.display());
+    let setting = Setting { options: &["--sysv"], ..Setting::nodes(1) };
+    let ended = run(&launcher, &setting, Path::new("/bin/sh"), &["-c", &command]);
+    assert!(!matches!(ended.code, Some(0)), "{ended:?}");
+    assert!(ended.err.contains("`multigrain run --sysv` started it"), "{ended:?}");
+}
+
+fn waits(dir: &TestDir) -> PathBuf {
+    let program = dir.path().join("sysv_waits");
+    let mut compiler = support::c::compiler("cc", &["-std=c11", "-D_GNU_SOURCE", "-O1"]);
+    compiler.arg(support::c::source("sysv_waits.c")).arg("-o").arg(&program);
+    support::c::must_succeed(&mut compiler);
+    program
+}
+
+#[test]
+fn processes_that_wait_for_ever_in_system_v_calls_end_their_job_with_a_line_that_names_them() {
+    if !may() {
+        return;
+    }
+    let dir = TestDir::new();
+    let program = waits(&dir);
+    let of = |node: usize, number: usize| {
+        format!(
+            "of node {node} has waited {{}} s for semaphore {number} of set 0 (key 0x1234) to reach 1"
+        )
+    };
+    let cases = [
+        ("", vec![of(0, 0), of(1, 1)]),
+        ("join", vec![of(0, 2), of(1, 2)]),
+        ("child", vec![of(0, 0), of(1, 1)]),
+        ("end", vec![of(0, 0)]),
+        (
+            "messages",
+            vec![
+                "of node 0 has waited {} s for a message of type 5 in queue 0 (key 0x77)".into(),
+                "of node 1 has waited {} s for room in queue 0 (key 0x77)".into(),
+            ],
+        ),
+    ];
+    for (how, parts) in cases {
+        let ended = on_two(&["--sysv", "--timeout", "20"], &program, &[how]);
+        assert_eq!(ended.code, Some(35), "{how}: {ended:?}");
+        let line = ended.err.trim_end().replace(|letter: char| letter.is_ascii_digit(), "#");
+        assert!(line.starts_with("multigrain: deadlock: pid #"), "{how}: {ended:?}");
+        assert_eq!(ended.err.lines().count(), 1, "{how}: {ended:?}");
+        for part in parts {
+            let said =
+                (0..9).any(|seconds| ended.err.contains(&part.replace("{}", &seconds.to_string())));
+            assert!(said, "{how}: {part}: {ended:?}");
+        }
+    }
+}
+
+#[test]
+fn what_may_still_go_on_is_no_deadlock() {
+    if !may() {
+        return;
+    }
+    let dir = TestDir::new();
+    let program = waits(&dir);
+    for how in ["thread", "exit", "orphan", "limit"] {
+        let ended = on_two(&["--sysv", "--timeout", "20"], &program, &[how]);
+        assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""), "{how}: {ended:?}");
+    }
+    let ended = on_two(&["--sysv", "--timeout", "20"], &program, &["alarm"]);
+    assert_eq!(ended.code, Some(128 + 14), "{ended:?}");
+    let ended = on_two(&["--sysv", "--timeout", "4"], &program, &["handler"]);
+    assert_eq!(ended.code, Some(124), "{ended:?}");
+    for part in [
+        "multigrain: time-out after 4 s (pid ",
+        " s for semaphore 0 of set 0 (key 0x1234) to reach 1; pid ",
+        " s for semaphore 1 of set 0 (key 0x1234) to reach 1); the job ends",
+    ] {
+        assert!(ended.err.contains(part), "{part}: {ended:?}");
+    }
+}
