@@ -53,8 +53,13 @@ pub(super) fn serve(
         Ask::Device => calls.device(),
         Ask::ShmGuard => calls.shm_guard(arrived),
         Ask::ShmAbandon => {
-            let was = connection.calling().has_attached(connection.image, int(first));
-            calls.done(if was { calls.detach(int(first)) } else { Err(libc::EINVAL) });
+            let mut result = Err(libc::EINVAL);
+            connection.calling().while_it_lives(|| {
+                if connection.calling().has_attached(connection.image, int(first)) {
+                    result = calls.detach(int(first));
+                }
+            });
+            calls.done(result);
         }
         Ask::ShmDetach => calls.shm_detach(first),
         Ask::ShmControl => {
@@ -126,9 +131,9 @@ pub(super) fn abandon(
     runtime: &'static Runtime,
     connection: &Arc<Connection>,
 ) {
-    for id in connection.calling().closes(connection.image) {
+    connection.calling().closes(connection.image, |id| {
         let _ = Calls { site, runtime, connection }.detach(id);
-    }
+    });
 }
 
 /// An argument of a C function that takes an int.
@@ -257,9 +262,11 @@ impl Calls<'_> {
         let Site { areas, exports, .. } = self.site;
         if let Err(error) = areas.attach(self.runtime, exports, (id, bytes), is_there) {
             eprintln!("multigrain: shmat of {bytes} bytes: {error}");
-            if calling.has_attached(image, id) {
-                let _ = self.detach(id);
-            }
+            calling.while_it_lives(|| {
+                if calling.has_attached(image, id) {
+                    let _ = self.detach(id);
+                }
+            });
             return self.done(Err(libc::ENOMEM));
         }
         let Some((object, place)) = exports.lock().segment(id) else {
@@ -307,12 +314,13 @@ impl Calls<'_> {
         let [id, start, bytes, first] = arrived.call.arguments;
         let Connection { pid, image, fork, .. } = **self.connection;
         let calling = self.connection.calling();
-        // It may map what it has been told of, and nothing else.
-        if !calling.has_attached(image, int(id)) {
-            return self.done(Err(libc::EINVAL));
-        }
         let descriptor = arrived.descriptor.filter(userfault::is_one);
         let mut exports = self.site.exports.lock();
+        // It may map what it has been told of, and nothing else. Under this lock: who looks for its end finds it there, or not yet here.
+        if !calling.has_attached(image, int(id)) {
+            drop(exports);
+            return self.done(Err(libc::EINVAL));
+        }
         let key = match (exports.image_of(pid, image, fork), descriptor) {
             (Some(key), _) => Ok(key),
             (None, Some(userfault)) => exports.add_image(pid, image, userfault),

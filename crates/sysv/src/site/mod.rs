@@ -159,9 +159,12 @@ impl Site {
 
     /// Has site 0 know of all processes that have ended, before a call that could tell of it.
     fn catch_up(&'static self, runtime: &'static Runtime) {
-        self.processes.reap(|pid, attaching| {
+        self.processes.reap(|pid, calling| {
             // As the kernel does it: its memory goes first.
-            self.exports.lock().sweep();
+            let mut exports = self.exports.lock();
+            exports.sweep();
+            let attaching = calling.leaves();
+            drop(exports);
             self.pass_notes(runtime);
             attaching.iter().for_each(|id| self.authority.detached(runtime, *id, pid));
             self.authority.ended(runtime, pid);
