@@ -114,3 +114,80 @@ fn what_may_still_go_on_is_no_deadlock() {
         assert!(ended.err.contains(part), "{part}: {ended:?}");
     }
 }
+
+#[test]
+fn the_summary_has_what_processes_did_with_each_object() {
+    if !may() {
+        return;
+    }
+    let dir = TestDir::new();
+    let program = dir.path().join("sysv_counts");
+    let mut compiler = support::c::compiler("cc", &["-std=c11", "-D_GNU_SOURCE", "-O1"]);
+    compiler.arg(support::c::source("sysv_counts.c")).arg("-o").arg(&program);
+    support::c::must_succeed(&mut compiler);
+    let stats = dir.path().join("stats");
+    let mut job = std::process::Command::new(launcher());
+    job.args(["run", "--sysv", "-n", "2", "--summary", "--learn", "off", "--stats"]).arg(&stats);
+    let output = job.arg(&program).stdin(std::process::Stdio::null()).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{said}");
+    // Node 0 writes eight pages that it has made, one for one, and node 1 reads and then writes each.
+    for line in [
+        "  segment 0 (key 0x5, 32.0 KiB): 8 read faults, 16 write faults, 8 pages fetched, 8 pages taken away\n",
+        "  set 0 (key 0x6, semaphores: 2): 4 semop calls, ",
+        "  queue 0 (key 0x7): 1 msgsnd calls, 1 msgrcv calls, 0 of them waited\n",
+        "  semaphore /counted: 3 post calls, 1 wait calls, 0 of them waited\n",
+    ] {
+        assert!(said.contains(line), "{line}{said}");
+    }
+    let stats = std::fs::read_to_string(&stats).unwrap();
+    assert!(stats.contains("\"sysv_segments\"") && stats.contains("\"pages_taken\""), "{stats}");
+}
+
+#[test]
+fn the_doctor_says_whether_sites_can_run_and_what_to_change() {
+    if !may() {
+        return;
+    }
+    let launcher = launcher();
+    let doctor = |before: &str| {
+        let mut sh = std::process::Command::new("sh");
+        let output = sh.args(["-c", &format!("{before} {} doctor --sysv -v", launcher.display())]);
+        let output = output.stdin(std::process::Stdio::null()).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    };
+    let (code, said) = doctor("");
+    assert_eq!(code, Some(0), "{said}");
+    for check in ["sites", "processes of sites", "preloaded library", "IPC namespaces"] {
+        assert!(said.contains(&format!("fine:     this host: {check}: ")), "{check}: {said}");
+    }
+    let (code, said) = doctor("setpriv --bounding-set -sys_ptrace,-sys_admin");
+    assert_eq!(code, Some(78), "{said}");
+    for line in [
+        "prevents: this host: sites: ",
+        "; no --sysv; run it as root, or with CAP_SYS_PTRACE\n",
+        "limits:   this host: IPC namespaces: may not be made",
+    ] {
+        assert!(said.contains(line), "{line}: {said}");
+    }
+}
+
+#[test]
+fn a_library_that_ld_preload_cannot_name_is_refused_at_the_start() {
+    if !may() {
+        return;
+    }
+    let (dir, built) = (TestDir::new(), launcher());
+    for name in ["a b", "a:b"] {
+        let place = dir.path().join(name);
+        std::fs::create_dir(&place).unwrap();
+        for file in ["multigrain", "libmultigrain_sysv.so"] {
+            std::fs::copy(built.with_file_name(file), place.join(file)).unwrap();
+        }
+        let mut job = std::process::Command::new(place.join("multigrain"));
+        let output = job.args(["run", "--sysv", "-n", "2", "true"]).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success() && said.lines().count() == 1, "{said}");
+        assert!(said.contains("has a blank or a colon in its name"), "{said}");
+    }
+}

@@ -3,6 +3,7 @@
 use super::error::LaunchError;
 use super::options::RunArgs;
 use super::{elf, program};
+use crate::preload;
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::MetadataExt;
@@ -22,6 +23,7 @@ pub(super) fn as_sites(args: &mut RunArgs) -> Result<(), LaunchError> {
     site.push("--".into());
     let (words, programs) = with_sites(&args.command, &site);
     if args.place.is_here() {
+        preload::library().map_err(LaunchError::Refused)?;
         programs.iter().try_for_each(|program| dynamic(program))?;
     }
     args.command = words;

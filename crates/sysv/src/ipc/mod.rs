@@ -24,6 +24,7 @@
 //! - No site is lost alone: with a node the job ends.
 
 mod call;
+mod described;
 mod errno;
 mod limits;
 mod msg;
@@ -46,6 +47,7 @@ pub use call::{
     CallId, Caller, Event, Info, MsgStat, Operation, PermissionStat, PosixSem, PosixShm, Process,
     Reply, Request, SemStat, ShmStat,
 };
+pub use described::{Described, Object};
 use errno::Errno;
 pub use limits::Limits;
 use msg::Queues;
@@ -163,6 +165,18 @@ impl Ipc {
             Some(Wait { call, process, since, object: object? })
         };
         self.waiting.iter().filter_map(wait).collect()
+    }
+
+    /// What the user knows an object by, while it is there.
+    #[must_use]
+    pub fn described(&self, object: Object) -> Option<Described> {
+        match object {
+            Object::Segment(id) if id < 0 => self.objects.described(!id),
+            Object::Segment(id) => self.segments.described(id),
+            Object::Set(id) => self.sets.described(id),
+            Object::Queue(id) => self.queues.described(id),
+            Object::PosixSem(id) => self.posix.described(id),
+        }
     }
 
     /// Without an answer, the call waits.

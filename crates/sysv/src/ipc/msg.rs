@@ -1,6 +1,7 @@
 //! Queues of messages: names, rights and limits.
 
 use super::call::{CallId, Caller, Event, Info, MsgStat, Reply};
+use super::described::Described;
 use super::errno::Errno;
 use super::limits::Limits;
 use super::msg_queue::{Message, Queue, Receiver, Sender, Wish};
@@ -118,6 +119,11 @@ impl Queues {
         if let Ok(entry) = self.registry.get_mut(id) {
             entry.object.cancel(call);
         }
+    }
+
+    pub(super) fn described(&self, id: i32) -> Option<Described> {
+        let entry = self.registry.get(id).ok()?;
+        Some(Described { key: entry.permission.key, ..Described::default() })
     }
 
     pub(super) fn stat(&self, caller: &Caller, id: i32) -> Result<Reply, Errno> {

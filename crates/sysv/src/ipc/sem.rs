@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::call::{CallId, Caller, Event, Info, Operation, Process, Reply, SemStat};
+use super::described::Described;
 use super::errno::Errno;
 use super::limits::Limits;
 use super::permission::{Permission, READ, WRITE};
@@ -200,6 +201,15 @@ impl Sets {
         set.change_time = caller.now;
         set.wake(Changed::Any, caller.now, out);
         Ok(Reply::Done(0))
+    }
+
+    pub(super) fn described(&self, id: i32) -> Option<Described> {
+        let entry = self.registry.get(id).ok()?;
+        Some(Described {
+            key: entry.permission.key,
+            size: as_u64(entry.object.count()),
+            name: None,
+        })
     }
 
     pub(super) fn stat(&self, caller: &Caller, id: i32) -> Result<Reply, Errno> {

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::deadlock::{Next, Proof, Standstill};
 use super::placeholders::Placeholders;
+use super::tally::{ObjectUsage, Tally, Used};
 use crate::ipc::{CallId, Caller, Event, Ipc, Limits, Process, Reply, Request, in_words};
 
 /// What sites say to each other.
@@ -53,6 +54,8 @@ pub(super) struct Authority {
     placeholders: Placeholders,
     /// On site 0.
     watch: Mutex<Watch>,
+    /// On site 0: what was asked of which object.
+    tally: Mutex<Tally>,
 }
 
 /// What comes to this site and takes a while.
@@ -108,8 +111,14 @@ impl Authority {
             questions: Mutex::new(questions),
             placeholders: Placeholders::default(),
             watch: Mutex::default(),
+            tally: Mutex::default(),
         };
         (authority, Told { gone: of_gone, questions: of_questions })
+    }
+
+    /// What was asked of the objects, on site 0; nothing on others.
+    pub(super) fn tally(&self) -> Vec<ObjectUsage> {
+        lock(&self.tally).report()
     }
 
     /// What stands for POSIX objects on this site: whose size is shown before anybody is answered who could tell of it.
@@ -279,7 +288,10 @@ impl Authority {
                 if id.site != from.0 || caller.process.site != from.0 {
                     return false;
                 }
-                lock(&self.ipc).call(id, &caller, request, &mut events);
+                let used = Used::of(&request);
+                let mut ipc = lock(&self.ipc);
+                ipc.call(id, &caller, request, &mut events);
+                lock(&self.tally).count(&ipc, used, id, &events);
             }
             Message::Cancel(id, errno) => {
                 if id.site != from.0 {

@@ -64,6 +64,7 @@ fn resolve(site: &Site, runtime: &Runtime, key: ImageKey, fault: Fault) {
             eprintln!("multigrain: {} cannot get a page of a segment: {error}", runtime.rank());
             return;
         }
+        site.usage.fault(runtime.area_at(place), kind);
         // What is behind it first: the thread goes on with the page that it waits for.
         for ahead in (0..pages).rev() {
             let address = fault.address + ahead * PAGE_BYTES;

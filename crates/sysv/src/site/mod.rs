@@ -27,13 +27,15 @@ mod program;
 mod segments;
 mod sessions;
 mod structures;
+mod tally;
+mod usage;
 mod userfault;
 
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::ffi::OsString;
 use std::path::Path;
 use std::sync::mpsc::Receiver;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -44,6 +46,7 @@ use authority::{Authority, Told};
 use exports::{Exports, Note};
 use processes::Processes;
 use segments::Areas;
+use usage::{Counted, Usage};
 
 /// The barrier that all sites pass before a program starts.
 const READY: u32 = 1;
@@ -59,6 +62,7 @@ struct Site {
     exports: Exports,
     processes: Processes,
     areas: Areas,
+    usage: Arc<Usage>,
     /// Whoever passes notes on, so that they keep their order.
     passing: Mutex<()>,
     program_has_ended: AtomicBool,
@@ -66,13 +70,21 @@ struct Site {
 
 static SITE: OnceLock<Site> = OnceLock::new();
 
+/// Whether this process may guard the memory of others, as a site does.
+///
+/// # Errors
+/// Which call was refused, and how.
+pub fn guards_processes() -> Result<(), (&'static str, rustix::io::Errno)> {
+    userfault::Userfault::try_here()
+}
+
 /// Runs a program as the site of this node; its exit code. `library` takes its System V calls; segments are shared as
 /// `options` say.
 ///
 /// # Errors
 /// What keeps the site from starting, in a line.
 pub fn run(command: &[OsString], library: &Path, options: SegmentOptions) -> Result<i32, String> {
-    userfault::Userfault::try_here().map_err(|(call, errno)| {
+    guards_processes().map_err(|(call, errno)| {
         format!(
             "--sysv needs userfaultfd for other processes, and {call} says: {errno}; run it as root, or with CAP_SYS_PTRACE"
         )
@@ -83,13 +95,15 @@ pub fn run(command: &[OsString], library: &Path, options: SegmentOptions) -> Res
     let processes = Processes::new().map_err(|errno| format!("epoll: {errno}"))?;
     let (authority, told) = Authority::new();
     let exports = Exports::default();
-    let (areas, passing) = (Areas::new(options), Mutex::new(()));
+    let usage = Arc::new(Usage::default());
+    let (areas, passing) = (Areas::new(options, Arc::clone(&usage)), Mutex::new(()));
     let program_has_ended = AtomicBool::new(false);
     let site = SITE.get_or_init(|| Site {
         authority,
         exports,
         processes,
         areas,
+        usage,
         passing,
         program_has_ended,
     });
@@ -98,7 +112,7 @@ pub fn run(command: &[OsString], library: &Path, options: SegmentOptions) -> Res
         runtime().is_ok_and(|runtime| site.authority.receive(&runtime, from, body))
     }));
     let runtime = Runtime::join().map_err(|error| error.to_string())?;
-    runtime.export_with(Box::new(site.exports.clone()));
+    runtime.export_with(Box::new(Counted::new(site.exports.clone(), Arc::clone(&site.usage))));
     let sites = u32::from(runtime.node_count());
     runtime.barrier(READY, sites).map_err(|error| error.to_string())?;
     let way_in =
@@ -120,7 +134,7 @@ pub fn run(command: &[OsString], library: &Path, options: SegmentOptions) -> Res
     // What the program has left goes on until it has ended on all sites, and is served till then.
     runtime.barrier(ENDED, sites).map_err(|error| error.to_string())?;
     descendants::kill_all();
-    runtime.leave().map_err(|error| error.to_string())?;
+    runtime.leave_with(&site.usage.report(&site.authority)).map_err(|error| error.to_string())?;
     Ok(code)
 }
 

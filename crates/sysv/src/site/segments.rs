@@ -2,13 +2,14 @@
 //! created it, and is attached by a site when the first of its processes is.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::sleep;
 use std::time::Duration;
 
 use multigrain_runtime::{Error, Runtime, SegmentOptions};
 
 use super::exports::Exports;
+use super::usage::Usage;
 
 /// Who may attach: sites, which are all of one user.
 const MODE: u32 = 0o600;
@@ -21,6 +22,7 @@ pub(super) struct Areas {
     options: SegmentOptions,
     created: Mutex<BTreeSet<i32>>,
     attaching: Mutex<()>,
+    usage: Arc<Usage>,
 }
 
 fn name(id: i32) -> Vec<u8> {
@@ -29,8 +31,8 @@ fn name(id: i32) -> Vec<u8> {
 
 impl Areas {
     /// Of segments that are shared so.
-    pub(super) fn new(options: SegmentOptions) -> Self {
-        Self { options, created: Mutex::default(), attaching: Mutex::default() }
+    pub(super) fn new(options: SegmentOptions, usage: Arc<Usage>) -> Self {
+        Self { options, created: Mutex::default(), attaching: Mutex::default(), usage }
     }
 
     /// Makes the memory of a segment.
@@ -70,6 +72,7 @@ impl Areas {
         };
         let area = runtime.area_at(address).ok_or(Error::NotInitialized)?;
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        self.usage.begins(area, id);
         let added = exports.lock().add_segment(area, id, address, bytes);
         added.map_err(|errno| Error::System(format!("the memory object of a segment: {errno}")))
     }

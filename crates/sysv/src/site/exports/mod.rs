@@ -113,7 +113,7 @@ impl Export for Exports {
         area: AreaId,
         bytes: Range<u64>,
         contents: *mut u8,
-        to: Access,
+        [_, to]: [Access; 2],
     ) -> Result<bool, MemoryError> {
         self.lock().change(area, bytes, contents, to)
     }

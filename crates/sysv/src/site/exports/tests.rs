@@ -53,7 +53,7 @@ impl Site {
     fn change(&self, page: usize, to: Access) {
         let mut access = self.access[page].lock().unwrap();
         let bytes = (page * PAGE_BYTES) as u64..((page + 1) * PAGE_BYTES) as u64;
-        assert!(self.exports.change(AREA, bytes, self.page(page), to).unwrap());
+        assert!(self.exports.lock().change(AREA, bytes, self.page(page), to).unwrap());
         *access = to;
     }
 
