@@ -47,6 +47,16 @@ impl Blocked {
         Self { before }
     }
 
+    /// Signals stay blocked: what is to be restored.
+    pub(crate) fn keep(self) -> libc::sigset_t {
+        core::mem::ManuallyDrop::new(self).before
+    }
+
+    pub(crate) fn restore(before: &libc::sigset_t) {
+        // SAFETY: a set, and no place for the one before.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before, null_mut()) };
+    }
+
     fn blocked_before(&self, signal: c_int) -> bool {
         // SAFETY: a set.
         unsafe { libc::sigismember(&raw const self.before, signal) != 0 }
@@ -75,8 +85,7 @@ impl Blocked {
 
 impl Drop for Blocked {
     fn drop(&mut self) {
-        // SAFETY: a set, and no place for the one before.
-        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.before, null_mut()) };
+        Self::restore(&self.before);
     }
 }
 

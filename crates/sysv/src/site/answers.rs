@@ -19,6 +19,9 @@ const REMOVED: u32 = 0o1000;
 /// Bytes of a `struct sembuf`.
 const OPERATION_BYTES: usize = 6;
 
+/// Pieces of an attach that an answer names, at most.
+const MOST_PIECES: usize = 64;
+
 /// Commands of System V calls that libc has no names for.
 mod command {
     pub(super) const IPC_INFO: i32 = 3;
@@ -62,6 +65,7 @@ pub(super) fn serve(
             calls.done(result);
         }
         Ask::ShmDetach => calls.shm_detach(first),
+        Ask::IsAttached => calls.is_attached([first, second].map(address)),
         Ask::ShmControl => {
             site.exports.lock().sweep();
             site.pass_notes(runtime);
@@ -338,19 +342,29 @@ impl Calls<'_> {
         self.done(guarded.map_err(Errno::raw_os_error));
     }
 
+    fn is_attached(&self, [start, bytes]: [usize; 2]) {
+        let Connection { pid, image, fork, .. } = **self.connection;
+        let mut exports = self.site.exports.lock();
+        let range = start..start.saturating_add(bytes);
+        let key = exports.image_of(pid, image, fork);
+        let is = key.is_some_and(|key| exports.is_attached(key, range));
+        drop(exports);
+        self.connection.answer_with(Answer { result: is.into(), extra: [0; 2] }, &[], None);
+    }
+
     fn shm_detach(&self, start: i64) {
         let Connection { pid, image, fork, .. } = **self.connection;
         let mut exports = self.site.exports.lock();
         let key = exports.image_of(pid, image, fork);
-        let bytes = key.and_then(|key| exports.attached_bytes(key, address(start)));
+        let pieces = key.map(|key| exports.pieces(key, address(start))).unwrap_or_default();
         drop(exports);
-        match bytes {
-            None => self.done(Err(libc::EINVAL)),
-            Some(bytes) => {
-                let result = i64::try_from(bytes).unwrap_or(0);
-                self.connection.answer_with(Answer { result, extra: [0; 2] }, &[], None);
-            }
+        if pieces.is_empty() {
+            return self.done(Err(libc::EINVAL));
         }
+        let result = i64::try_from(pieces.len()).unwrap_or(0);
+        let behind = pieces.iter().take(MOST_PIECES).flat_map(|(start, bytes)| [start, bytes]);
+        let behind: Vec<u8> = behind.flat_map(|word| word.to_ne_bytes()).collect();
+        self.connection.answer_with(Answer { result, extra: [0; 2] }, &behind, None);
     }
 }
 

@@ -169,6 +169,11 @@ impl Authority {
         }
     }
 
+    /// Whether a call of this site is not answered yet.
+    pub(super) fn is_unanswered(&self, id: CallId) -> bool {
+        lock(&self.calls).waiting.contains_key(&id.number)
+    }
+
     /// The calls of this site that are not answered: number, process, and whether that is for ever, as far as it knows.
     pub(super) fn waiting_calls(&self) -> Vec<(u64, i32, bool)> {
         let calls = lock(&self.calls);

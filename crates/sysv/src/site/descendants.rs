@@ -4,9 +4,13 @@
 use std::fs;
 use std::sync::mpsc::{RecvError, Sender, channel};
 use std::thread;
+use std::time::Duration;
 
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, wait};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitOptions, getpid, kill_process, pidfd_open, pidfd_send_signal,
+    set_child_subreaper, wait,
+};
 
 /// How a process has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +57,22 @@ fn reap_all(child: u32, ended: &Sender<WaitStatus>) {
     }
 }
 
+/// Between two looks whether all have ended.
+const STEP: Duration = Duration::from_millis(1);
+
+/// Kills a process if it is below this one still: another may have got its number meanwhile.
+fn kill(pid: i32) {
+    let Some(number) = Pid::from_raw(pid) else { return };
+    match pidfd_open(number, PidfdFlags::empty()) {
+        // It may have ended by itself.
+        Ok(process) if is_one(pid) => drop(pidfd_send_signal(process, Signal::KILL)),
+        Ok(_) | Err(Errno::SRCH) => {}
+        // No descriptor is left: its number is all there is.
+        Err(_) if is_one(pid) => drop(kill_process(number, Signal::KILL)),
+        Err(_) => {}
+    }
+}
+
 /// Kills all that is left, and what that forks meanwhile.
 pub(super) fn kill_all() {
     loop {
@@ -60,24 +80,27 @@ pub(super) fn kill_all() {
         if left.is_empty() {
             return;
         }
-        for pid in left.into_iter().filter_map(Pid::from_raw) {
-            // It may have ended by itself.
-            let _ = kill_process(pid, Signal::KILL);
-        }
+        left.into_iter().for_each(kill);
         while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {}
-        thread::yield_now();
+        // One that is in a system call that cannot be ended takes a while.
+        thread::sleep(STEP);
     }
 }
 
+/// The parent of a process.
+pub(super) fn parent_of(pid: i32) -> Option<i32> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    parse(&stat).map(|of| of.parent)
+}
+
 /// Whether a process is below this one.
-pub(super) fn is_one(pid: Pid) -> bool {
-    let (mut pid, own) = (pid.as_raw_nonzero().get(), getpid().as_raw_nonzero().get());
+pub(super) fn is_one(mut pid: i32) -> bool {
+    let own = getpid().as_raw_nonzero().get();
     while pid > 1 {
         if pid == own {
             return true;
         }
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        pid = parse(&stat).map_or(0, |of| of.parent);
+        pid = parent_of(pid).unwrap_or(0);
     }
     false
 }

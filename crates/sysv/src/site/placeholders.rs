@@ -15,6 +15,8 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
+use super::descendants;
+
 /// Looks in a row that find no descriptor, after which there is none: one may be on its way through a socket.
 const UNSEEN: u32 = 2;
 
@@ -140,16 +142,11 @@ impl Placeholders {
     }
 }
 
-/// What the descriptors of all other processes are that could be placeholders.
+/// What the descriptors of the processes of this site are that could be placeholders.
 fn links() -> BTreeSet<String> {
-    let own = std::process::id().to_string();
-    let processes = read_dir("/proc").into_iter().flatten().flatten();
-    let others = processes.filter(|process| {
-        let name = process.file_name();
-        name != *own && name.to_string_lossy().bytes().all(|byte| byte.is_ascii_digit())
-    });
+    let processes = descendants::all().into_iter();
     let descriptors =
-        others.flat_map(|process| read_dir(process.path().join("fd")).into_iter().flatten());
+        processes.flat_map(|pid| read_dir(format!("/proc/{pid}/fd")).into_iter().flatten());
     let links = descriptors.flatten().filter_map(|each| read_link(each.path()).ok());
     let named = links.filter_map(|link| link.into_os_string().into_string().ok());
     let ours = named.filter(|link| link.starts_with("/memfd:multigrain-posix-"));

@@ -25,6 +25,10 @@ pub(super) fn request(arrived: &Arrived<'_>, pid: i32) -> Option<Request> {
     } else if arrived.ask == Ask::PosixSemValue {
         PosixSem::Value(id)
     } else if arrived.ask == Ask::PosixInherit {
+        // Of its own parent, which waits for this answer.
+        if super::descendants::parent_of(pid) != Some(id) {
+            return None;
+        }
         PosixSem::Inherit(id)
     } else {
         return None;

@@ -6,6 +6,8 @@ use multigrain_runtime::{Runtime, error_code};
 use multigrain_types::PAGE_BYTES;
 use multigrain_types::sysv::{Answer, Ask};
 
+use rustix::fs::fstat;
+
 use super::Site;
 use super::connection::{Arrived, Connection};
 use super::placeholders::Rights;
@@ -75,15 +77,16 @@ impl Calls<'_> {
 
     /// The object of the descriptor that a call names, and whether it may be written.
     fn object(&self, arrived: &Arrived<'_>) -> Result<(i32, bool), i32> {
-        let (device, _) = arrived.behind.split_first_chunk().ok_or(libc::EPROTO)?;
-        let inode = arrived.call.arguments[0].cast_unsigned();
-        let found = self.site.authority.placeholders().find(u64::from_ne_bytes(*device), inode);
+        // A descriptor itself, and not what names it: who has none may not use the object.
+        let descriptor = arrived.descriptor.as_ref().ok_or(libc::EBADF)?;
+        let stat = fstat(descriptor).map_err(rustix::io::Errno::raw_os_error)?;
+        let found = self.site.authority.placeholders().find(stat.st_dev, stat.st_ino);
         found.ok_or(libc::EBADF)
     }
 
     fn size(&self, arrived: &Arrived<'_>) -> Result<(), i32> {
         let (id, writes) = self.object(arrived)?;
-        let bytes = u64::try_from(arrived.call.arguments[1]).map_err(|_| libc::EINVAL)?;
+        let bytes = u64::try_from(arrived.call.arguments[0]).map_err(|_| libc::EINVAL)?;
         if !writes {
             return Err(libc::EINVAL);
         }
@@ -106,7 +109,7 @@ impl Calls<'_> {
 
     fn map(&self, arrived: &Arrived<'_>) -> Result<(), i32> {
         let (id, may_write) = self.object(arrived)?;
-        let [_, writes, offset, bytes] = arrived.call.arguments;
+        let [writes, offset, bytes, _] = arrived.call.arguments;
         if writes != 0 && !may_write {
             return Err(libc::EACCES);
         }

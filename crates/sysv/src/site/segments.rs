@@ -41,8 +41,10 @@ impl Areas {
     /// No room.
     pub(super) fn create(&self, runtime: &Runtime, id: i32, bytes: u64) -> Result<(), Error> {
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        // Under this lock: that it is gone already is heard behind it.
+        let mut created = self.created.lock().unwrap_or_else(PoisonError::into_inner);
         runtime.segment_create(&name(id), bytes, MODE, self.options)?;
-        self.created.lock().unwrap_or_else(PoisonError::into_inner).insert(id);
+        created.insert(id);
         Ok(())
     }
 

@@ -229,15 +229,29 @@ impl<K: Kernel> State<K> {
         Ok(())
     }
 
-    /// Bytes to the end of the segment that an image has attached at an address, by what is left of the attach.
-    pub(super) fn attached_bytes(&self, key: ImageKey, start: usize) -> Option<usize> {
-        let end_of = |attach: &Attach| {
-            let is_it = attach.image == key
-                && attach.start.checked_sub(attach.part.start * PAGE_BYTES) == Some(start);
-            is_it.then_some(attach.part.end * PAGE_BYTES)
+    /// What is left of the attach of an image at an address: the start and the bytes of each piece. As the kernel, of the segment
+    /// of which the first piece is.
+    pub(super) fn pieces(&self, key: ImageKey, start: usize) -> Vec<(usize, usize)> {
+        let is_piece = |attach: &&Attach| {
+            attach.image == key
+                && attach.start.checked_sub(attach.part.start * PAGE_BYTES) == Some(start)
+        };
+        let of = |segment: &Segment<K>| {
+            let pieces = segment.attaches.iter().filter(is_piece);
+            let mut pieces: Vec<_> = pieces.map(|piece| (piece.start, piece.bytes())).collect();
+            pieces.sort_unstable();
+            pieces
         };
         let segments = self.segments.values().filter(|segment| segment.id >= 0);
-        segments.flat_map(|segment| segment.attaches.iter().filter_map(end_of)).max()
+        segments.map(of).filter(|pieces| !pieces.is_empty()).min().unwrap_or_default()
+    }
+
+    /// Whether an image has anything attached in a range of addresses.
+    pub(super) fn is_attached(&self, key: ImageKey, range: Range<usize>) -> bool {
+        let attaches = self.segments.values().flat_map(|segment| &segment.attaches);
+        let mut of_image = attaches.filter(|attach| attach.image == key);
+        of_image
+            .any(|attach| attach.start < range.end && range.start < attach.start + attach.bytes())
     }
 
     /// Where in this node's memory a fault's page lies, and how many pages the image is to get from there on.

@@ -5,7 +5,6 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::ptr::null_mut;
 use std::thread;
 
-use multigrain_memory::Export as _;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::mm::{
     MapFlags, ProtFlags, UserfaultfdFlags, mmap, mmap_anonymous, munmap, userfaultfd,
@@ -186,10 +185,7 @@ fn what_processes_write_survives_that_pages_are_taken_away() {
         let all = 2 * (ROUNDS / 2 + 2 * (ROUNDS / 2)) as u64;
         assert_eq!(sum, all, "pages were taken away {taken} times");
         site.exports.lock().sweep();
-        assert!(
-            site.exports.lock().attached_bytes(key, start) == Some(BYTES),
-            "this process lives"
-        );
+        assert!(site.exports.lock().pieces(key, start) == [(start, BYTES)], "this process lives");
         let detached = core::iter::from_fn(|| site.exports.lock().next_note());
         assert_eq!(detached.filter(|note| matches!(note, Note::Detached { .. })).count(), 4);
         let place = core::ptr::with_exposed_provenance_mut(start);
@@ -228,5 +224,5 @@ fn a_page_that_is_there_is_read_without_anybody() {
         assert!(site.exports.lock().faults(key).is_empty());
     }
     unmaps.join().unwrap();
-    assert_eq!(site.exports.lock().attached_bytes(key, start), None);
+    assert_eq!(site.exports.lock().pieces(key, start), []);
 }
