@@ -44,10 +44,11 @@ fn a_program_that_is_linked_with_multigrain_is_told_from_one_of_system_v_calls()
     assert!(ended.err.contains("`multigrain run --sysv` started it"), "{ended:?}");
 }
 
-fn waits(dir: &TestDir) -> PathBuf {
-    let program = dir.path().join("sysv_waits");
+/// `tests/c/NAME.c`, without any library of ours.
+fn plain(dir: &TestDir, name: &str) -> PathBuf {
+    let program = dir.path().join(name);
     let mut compiler = support::c::compiler("cc", &["-std=c11", "-D_GNU_SOURCE", "-O1"]);
-    compiler.arg(support::c::source("sysv_waits.c")).arg("-o").arg(&program);
+    compiler.arg(support::c::source(&format!("{name}.c"))).arg("-o").arg(&program);
     support::c::must_succeed(&mut compiler);
     program
 }
@@ -58,7 +59,7 @@ fn processes_that_wait_for_ever_in_system_v_calls_end_their_job_with_a_line_that
         return;
     }
     let dir = TestDir::new();
-    let program = waits(&dir);
+    let program = plain(&dir, "sysv_waits");
     let of = |node: usize, number: usize| {
         format!(
             "of node {node} has waited {{}} s for semaphore {number} of set 0 (key 0x1234) to reach 1"
@@ -97,7 +98,7 @@ fn what_may_still_go_on_is_no_deadlock() {
         return;
     }
     let dir = TestDir::new();
-    let program = waits(&dir);
+    let program = plain(&dir, "sysv_waits");
     for how in ["thread", "exit", "orphan", "limit"] {
         let ended = on_two(&["--sysv", "--timeout", "20"], &program, &[how]);
         assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""), "{how}: {ended:?}");
@@ -121,10 +122,7 @@ fn the_summary_has_what_processes_did_with_each_object() {
         return;
     }
     let dir = TestDir::new();
-    let program = dir.path().join("sysv_counts");
-    let mut compiler = support::c::compiler("cc", &["-std=c11", "-D_GNU_SOURCE", "-O1"]);
-    compiler.arg(support::c::source("sysv_counts.c")).arg("-o").arg(&program);
-    support::c::must_succeed(&mut compiler);
+    let program = plain(&dir, "sysv_counts");
     let stats = dir.path().join("stats");
     let mut job = std::process::Command::new(launcher());
     job.args(["run", "--sysv", "-n", "2", "--summary", "--learn", "off", "--stats"]).arg(&stats);
@@ -189,5 +187,18 @@ fn a_library_that_ld_preload_cannot_name_is_refused_at_the_start() {
         let said = String::from_utf8(output.stderr).unwrap();
         assert!(!output.status.success() && said.lines().count() == 1, "{said}");
         assert!(said.contains("has a blank or a colon in its name"), "{said}");
+    }
+}
+
+#[test]
+fn a_process_is_believed_of_itself_alone_and_what_is_attached_does_not_grow() {
+    if !may() {
+        return;
+    }
+    let dir = TestDir::new();
+    let setting = Setting { options: &["--sysv"], ..Setting::nodes(1) };
+    for name in ["sysv_liar", "sysv_grows"] {
+        let ended = run(&launcher(), &setting, &plain(&dir, name), &[]);
+        assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""), "{name}: {ended:?}");
     }
 }
