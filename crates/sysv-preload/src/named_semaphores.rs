@@ -172,6 +172,7 @@ fn open(name: Bytes, arguments: [i64; 4]) -> Result<&'static Record, c_int> {
     let record =
         RECORDS.iter().find(is_it).or_else(|| RECORDS.iter().find(|record| !record.is_open()));
     let Some(record) = record else {
+        // It has it open until its end where this fails.
         let _ = ask(Ask::PosixSemClose, [id.into(), 0, 0, 0], Bytes::NONE);
         return Err(libc::EMFILE);
     };
@@ -415,6 +416,7 @@ fn fork_is_over() {
 pub(crate) fn in_child() {
     let ends = KNOWN.each_ref().map(|end| end.swap(-1, Ordering::Relaxed));
     if RECORDS.iter().any(Record::is_open) {
+        // Where it fails calls of the child do, with EINVAL.
         let _ = about(Ask::PosixInherit, PARENT.load(Ordering::Relaxed));
     }
     ends.into_iter().filter(|&end| end >= 0).for_each(close);

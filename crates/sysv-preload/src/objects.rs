@@ -233,6 +233,7 @@ impl Wanted {
             guarded.inspect_err(|_| unmap(start, self.bytes)).map(|()| start)
         });
         mapped.inspect_err(|_| {
+            // Where it fails the site gives the mapping back itself, with the last socket of this image.
             let _ = ask(Ask::ShmAbandon, [id.into(), 0, 0, 0], Bytes::NONE);
         })
     }

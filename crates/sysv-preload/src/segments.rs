@@ -153,6 +153,7 @@ fn attach(id: c_int, address: usize, flags: c_int) -> Result<usize, c_int> {
         guarded.inspect_err(|_| unmap(start, bytes)).map(|()| start)
     });
     attached.inspect_err(|_| {
+        // Where it fails the site gives the attach back itself, with the last socket of this image.
         let _ = ask(Ask::ShmAbandon, [id.into(), 0, 0, 0], Bytes::NONE);
     })
 }
@@ -221,7 +222,7 @@ pub(crate) fn guard(
 }
 
 /// Attaches to read, as the first address and the one behind the last; zeroes where there is none. The memory object itself may
-/// be written, for the kernel guards no other.
+/// be written: userfaultfd guards mappings alone that may become writable (UFFDIO_REGISTER says EPERM of one of an O_RDONLY descriptor).
 static READ_ONLY: [[AtomicUsize; 2]; 64] =
     [const { [AtomicUsize::new(0), AtomicUsize::new(0)] }; 64];
 

@@ -347,6 +347,7 @@ pub(crate) fn before_fork() {
     // Nobody can guess it: who knows it is the child.
     let number = (number >> 1 | 1).cast_signed();
     FORK_NUMBER.store(number, Ordering::Relaxed);
+    // Where it fails the child is as one of `_Fork`.
     let _ = ask(Ask::Fork, [number, 0, 0, 0], Bytes::NONE);
 }
 

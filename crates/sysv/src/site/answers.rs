@@ -136,6 +136,7 @@ pub(super) fn abandon(
     connection: &Arc<Connection>,
 ) {
     connection.calling().closes(connection.image, |id| {
+        // A segment that is gone has no attach to give back.
         let _ = Calls { site, runtime, connection }.detach(id);
     });
 }
@@ -268,6 +269,7 @@ impl Calls<'_> {
             eprintln!("multigrain: shmat of {bytes} bytes: {error}");
             calling.while_it_lives(|| {
                 if calling.has_attached(image, id) {
+                    // As in `abandon`.
                     let _ = self.detach(id);
                 }
             });

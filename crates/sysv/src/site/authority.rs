@@ -273,6 +273,7 @@ impl Authority {
                 return true;
             }
             Message::Gone(segment) if of_first => {
+                // Who takes these lives as long as this process.
                 let _ = lock(&self.gone).send(segment);
                 return true;
             }
@@ -360,6 +361,7 @@ fn process(runtime: &Runtime, pid: i32) -> Process {
 }
 
 fn send(runtime: &Runtime, to: NodeId, message: &Message) {
+    // It fails where a type cannot be written, and these can.
     if let Ok(body) = postcard::to_allocvec(message) {
         // A job that ends needs no answers.
         let _ = runtime.send_to_site(to, &body);

@@ -53,6 +53,7 @@ fn reap_all(child: u32, ended: &Sender<WaitStatus>) {
             (None, Some(signal)) => WaitStatus::Killed(signal),
             (None, None) => continue,
         };
+        // Heard, unless this process is about to end.
         let _ = ended.send(how);
     }
 }

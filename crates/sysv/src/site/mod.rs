@@ -89,7 +89,7 @@ pub fn run(command: &[OsString], library: &Path, options: SegmentOptions) -> Res
             "--sysv needs userfaultfd for other processes, and {call} says: {errno}; run it as root, or with CAP_SYS_PTRACE"
         )
     })?;
-    // Each process of the site has several descriptors here.
+    // Each process of the site has several descriptors here. Up to its own maximum nobody is refused.
     let descriptors = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: descriptors.maximum, ..descriptors });
     let processes = Processes::new().map_err(|errno| format!("epoll: {errno}"))?;

@@ -98,6 +98,7 @@ impl Calls<'_> {
         if let Reply::Created(_) = sized
             && let Err(error) = self.site.areas.create(self.runtime, !id, bytes)
         {
+            // It fails where the object is gone meanwhile, and its size with it.
             let _ = self.call(arrived, PosixShm::Unsize(id));
             eprintln!("multigrain: ftruncate to {bytes} bytes: {error}");
             let is_limit = error.code() == error_code::LIMIT;

@@ -150,6 +150,7 @@ impl Processes {
     /// Waits for an end, for some time at most.
     pub(super) fn wait(&self) {
         let second = Timespec { tv_sec: 1, tv_nsec: 0 };
+        // A signal ends it at most: it is called again.
         let _ = poll(&mut [PollFd::new(&self.ends, PollFlags::IN)], Some(&second));
     }
 }

@@ -83,13 +83,20 @@ impl Areas {
     pub(super) fn remove(&self, runtime: &Runtime, exports: &Exports, id: i32) {
         let _one = self.attaching.lock().unwrap_or_else(PoisonError::into_inner);
         let created = self.created.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
-        // It may be gone with the job.
-        if created {
-            let _ = runtime.segment_remove(&name(id));
-        }
+        let removed = if created { runtime.segment_remove(&name(id)) } else { Ok(()) };
         let address = exports.lock().remove_segment(id);
-        if let Some(address) = address {
-            let _ = runtime.segment_detach(address);
+        let detached = address.map_or(Ok(()), |address| runtime.segment_detach(address));
+        for gone in [removed, detached] {
+            match gone {
+                // It is gone with the job.
+                Ok(()) | Err(Error::NotInitialized) => {}
+                Err(error) => {
+                    eprintln!(
+                        "multigrain: {} keeps the memory of a segment that is gone: {error}",
+                        runtime.rank()
+                    );
+                }
+            }
         }
     }
 }
