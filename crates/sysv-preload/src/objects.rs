@@ -50,7 +50,7 @@ pub unsafe extern "C" fn shm_unlink(name: *const c_char) -> c_int {
 }
 
 /// Whether a descriptor may be one of an object.
-fn is_placeholder(descriptor: RawFd) -> Result<(), c_int> {
+fn is_proxy(descriptor: RawFd) -> Result<(), c_int> {
     // SAFETY: takes numbers.
     let flags = unsafe { libc::fcntl(descriptor, libc::F_GETFL) };
     if flags < 0 || flags & libc::O_PATH == 0 {
@@ -60,7 +60,7 @@ fn is_placeholder(descriptor: RawFd) -> Result<(), c_int> {
 }
 
 fn set_size(descriptor: RawFd, bytes: off_t) -> Result<i64, c_int> {
-    is_placeholder(descriptor)?;
+    is_proxy(descriptor)?;
     let none = (Bytes::NONE, Bytes::NONE);
     exchange(Ask::PosixShmSize, [bytes, 0, 0, 0], none, descriptor, Wait::Answer)
         .map(|it| it.result)
@@ -104,7 +104,7 @@ pub extern "C" fn posix_fallocate64(descriptor: c_int, offset: off_t, bytes: off
 }
 
 fn allocate(descriptor: RawFd, end: off_t) -> Result<(), c_int> {
-    is_placeholder(descriptor)?;
+    is_proxy(descriptor)?;
     let mut about = MaybeUninit::<libc::stat>::zeroed();
     // SAFETY: the kernel writes the structure.
     unsafe { libc::fstat(descriptor, about.as_mut_ptr()) };
@@ -203,7 +203,7 @@ struct Wanted {
 
 impl Wanted {
     fn map(self, descriptor: RawFd) -> Result<usize, c_int> {
-        is_placeholder(descriptor)?;
+        is_proxy(descriptor)?;
         if self.bytes == 0 {
             return Err(libc::EINVAL);
         }

@@ -47,7 +47,7 @@ pub(super) fn serve(
 ) {
     // What has ended before this call has ended for it, and so has what was unmapped.
     site.catch_up(runtime);
-    site.pass_notes(runtime);
+    site.pass_notifications(runtime);
     let calls = Calls { site, runtime, connection };
     let [first, second, ..] = arrived.call.arguments;
     match arrived.ask {
@@ -68,7 +68,7 @@ pub(super) fn serve(
         Ask::IsAttached => calls.is_attached([first, second].map(address)),
         Ask::ShmControl => {
             site.exports.lock().sweep();
-            site.pass_notes(runtime);
+            site.pass_notifications(runtime);
             let request = shm_control(&arrived);
             calls.control(&arrived, request, (Kind::Shm, int(second)));
         }
@@ -196,11 +196,11 @@ impl Calls<'_> {
         let Some(request) = request else { return self.done(Err(libc::EINVAL)) };
         let caller = self.connection.caller(self.runtime, &arrived.call);
         let connection = Arc::clone(self.connection);
-        let taker = Box::new(move |reply| {
+        let completion = Box::new(move |reply| {
             connection.answer(&encode(reply, Kind::Msg, false, false));
         });
         self.connection.calling().while_it_lives(|| {
-            let id = self.site.authority.ask(self.runtime, caller, request, taker);
+            let id = self.site.authority.ask(self.runtime, caller, request, completion);
             self.connection.blocks(id);
         });
     }
@@ -288,7 +288,7 @@ impl Calls<'_> {
         let Connection { pid, image, fork, .. } = **self.connection;
         let mut exports = self.site.exports.lock();
         let key = exports.image_of(pid, image, fork);
-        let ways = key.and_then(|key| exports.ways_in(key));
+        let ways = key.and_then(|key| exports.descriptors_of(key));
         drop(exports);
         match ways {
             None => self.done(Err(libc::EINVAL)),
@@ -340,7 +340,7 @@ impl Calls<'_> {
             calling.attaches(image, int(id));
         }
         drop(exports);
-        self.site.pass_notes(self.runtime);
+        self.site.pass_notifications(self.runtime);
         self.done(guarded.map_err(Errno::raw_os_error));
     }
 

@@ -12,7 +12,7 @@ use multigrain_types::NodeId;
 use serde::{Deserialize, Serialize};
 
 use super::deadlock::{Next, Proof, Standstill};
-use super::placeholders::Placeholders;
+use super::proxies::Proxies;
 use super::tally::{ObjectUsage, Tally, Used};
 use crate::ipc::{CallId, Caller, Event, Ipc, Limits, Process, Reply, Request, in_words};
 
@@ -42,7 +42,7 @@ enum Message {
 }
 
 /// Takes an answer; it must not wait.
-pub(super) type Taker = Box<dyn FnOnce(Reply) + Send>;
+pub(super) type Completion = Box<dyn FnOnce(Reply) + Send>;
 
 /// The way to the objects.
 pub(super) struct Authority {
@@ -51,7 +51,7 @@ pub(super) struct Authority {
     calls: Mutex<Calls>,
     gone: Mutex<Sender<i32>>,
     questions: Mutex<Sender<u64>>,
-    placeholders: Placeholders,
+    proxies: Proxies,
     /// On site 0.
     watch: Mutex<Watch>,
     /// On site 0: what was asked of which object.
@@ -74,7 +74,7 @@ struct Calls {
 
 /// A call that is not answered.
 struct Waiting {
-    taker: Taker,
+    completion: Completion,
     pid: i32,
     /// Its process has said that nothing ends it but the answer, or a signal.
     for_ever: bool,
@@ -109,7 +109,7 @@ impl Authority {
             calls: Mutex::default(),
             gone: Mutex::new(gone),
             questions: Mutex::new(questions),
-            placeholders: Placeholders::default(),
+            proxies: Proxies::default(),
             watch: Mutex::default(),
             tally: Mutex::default(),
         };
@@ -122,23 +122,23 @@ impl Authority {
     }
 
     /// What stands for POSIX objects on this site: whose size is shown before anybody is answered who could tell of it.
-    pub(super) fn placeholders(&self) -> &Placeholders {
-        &self.placeholders
+    pub(super) fn proxies(&self) -> &Proxies {
+        &self.proxies
     }
 
-    /// Asks, and has `taker` take the answer.
+    /// Asks, and has `completion` take the answer.
     pub(super) fn ask(
         &self,
         runtime: &Runtime,
         caller: Caller,
         request: Request,
-        taker: Taker,
+        completion: Completion,
     ) -> CallId {
         let mut calls = lock(&self.calls);
         calls.newest += 1;
         let id = CallId { site: runtime.rank().0, number: calls.newest };
         let pid = caller.process.pid;
-        calls.waiting.insert(id.number, Waiting { taker, pid, for_ever: false });
+        calls.waiting.insert(id.number, Waiting { completion, pid, for_ever: false });
         drop(calls);
         self.tell(runtime, Message::Call(id, caller, request));
         id
@@ -147,8 +147,8 @@ impl Authority {
     /// Asks, and waits for the answer to a call that does not block.
     pub(super) fn call(&self, runtime: &Runtime, caller: Caller, request: Request) -> Reply {
         let (to, answer) = channel();
-        let taker = Box::new(move |reply| drop(to.send(reply)));
-        self.ask(runtime, caller, request, taker);
+        let completion = Box::new(move |reply| drop(to.send(reply)));
+        self.ask(runtime, caller, request, completion);
         answer.recv().unwrap_or(Reply::Failed(libc::EIDRM))
     }
 
@@ -278,7 +278,7 @@ impl Authority {
                 return true;
             }
             Message::Sized(object, bytes) if of_first => {
-                self.placeholders.set_size(object, bytes);
+                self.proxies.set_size(object, bytes);
                 return true;
             }
             Message::Look(question) if of_first => {
@@ -342,7 +342,7 @@ impl Authority {
             Event::ObjectSized(object, bytes) => {
                 let others = 1..runtime.node_count();
                 others.for_each(|site| send(runtime, NodeId(site), &Message::Sized(object, bytes)));
-                self.placeholders.set_size(object, bytes);
+                self.proxies.set_size(object, bytes);
             }
         }
     }
@@ -350,8 +350,8 @@ impl Authority {
     /// Hands an answer to who waits for it, if anybody still does.
     fn take(&self, id: CallId, reply: Reply) {
         let waiting = lock(&self.calls).waiting.remove(&id.number);
-        if let Some(Waiting { taker, .. }) = waiting {
-            taker(reply);
+        if let Some(Waiting { completion, .. }) = waiting {
+            completion(reply);
         }
     }
 }

@@ -24,7 +24,7 @@ use crate::ipc::{CallId, Caller, Process};
 
 /// How processes come in.
 #[derive(Debug)]
-pub(super) struct Way {
+pub(super) struct Listener {
     pub(super) socket: OwnedFd,
     name: Vec<u8>,
     pub(super) token: [u8; TOKEN_BYTES],
@@ -34,7 +34,7 @@ fn digits(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-impl Way {
+impl Listener {
     /// A socket with a name that nobody else has, which no file system knows.
     pub(super) fn open(rank: NodeId) -> Result<Self, Errno> {
         let mut token = [0; TOKEN_BYTES];

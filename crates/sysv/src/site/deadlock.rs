@@ -126,7 +126,7 @@ pub(super) fn look(site: &'static Site, runtime: &'static Runtime) -> Option<Sta
     seen.processes.sort_unstable();
     // Whoever is gone is known to be: what its end has changed is on its way.
     site.catch_up(runtime);
-    site.pass_notes(runtime);
+    site.pass_notifications(runtime);
     let is_seen = |pid: &i32| seen.processes.binary_search(pid).is_ok();
     // Of others nobody knows what they do.
     (calls.is_empty() && site.processes.all().iter().all(is_seen)).then_some(seen)

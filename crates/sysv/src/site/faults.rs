@@ -18,12 +18,12 @@ const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 /// Serves an image until it is gone.
 pub(super) fn serve(site: &'static Site, runtime: &'static Runtime, key: ImageKey) {
     // Once: looked up each time, a lock would be taken more.
-    let Some((userfault, bell)) = site.exports.lock().ways_in(key) else { return };
+    let Some((userfault, eventfd)) = site.exports.lock().descriptors_of(key) else { return };
     let mut served: Option<Instant> = None;
     let mut in_streak = false;
     loop {
         let mut wanted =
-            [PollFd::new(&userfault.0, PollFlags::IN), PollFd::new(&*bell, PollFlags::IN)];
+            [PollFd::new(&userfault.0, PollFlags::IN), PollFd::new(&*eventfd, PollFlags::IN)];
         let ends = served.filter(|_| in_streak).map(|at| at + STREAK);
         while !matches!(poll(&mut wanted, Some(&AT_ONCE)), Ok(1..)) {
             if ends.is_none_or(|ends| Instant::now() > ends) {
@@ -34,13 +34,13 @@ pub(super) fn serve(site: &'static Site, runtime: &'static Runtime, key: ImageKe
         }
         in_streak = served.is_some_and(|at| at.elapsed() < 2 * STREAK);
         if !wanted[1].revents().is_empty() {
-            let _ = rustix::io::read(&*bell, &mut [0; 8]);
+            let _ = rustix::io::read(&*eventfd, &mut [0; 8]);
         }
         let mut exports = site.exports.lock();
         let faults = exports.faults(key);
-        let is_gone = exports.ways_in(key).is_none();
+        let is_gone = exports.descriptors_of(key).is_none();
         drop(exports);
-        site.pass_notes(runtime);
+        site.pass_notifications(runtime);
         if is_gone {
             return;
         }

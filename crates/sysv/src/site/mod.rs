@@ -19,11 +19,11 @@ mod faults;
 mod images;
 mod kernel;
 mod page_copies;
-mod placeholders;
 mod posix_sem;
 mod posix_shm;
 mod processes;
 mod program;
+mod proxies;
 mod segments;
 mod sessions;
 mod structures;
@@ -43,7 +43,7 @@ use multigrain_runtime::{Runtime, SegmentOptions, runtime};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use authority::{Authority, Told};
-use exports::{Exports, Note};
+use exports::{Exports, Notification};
 use processes::Processes;
 use segments::Areas;
 use usage::{Counted, Usage};
@@ -63,7 +63,7 @@ struct Site {
     processes: Processes,
     areas: Areas,
     usage: Arc<Usage>,
-    /// Whoever passes notes on, so that they keep their order.
+    /// Held by who hands notifications on, so that they keep their order.
     passing: Mutex<()>,
     program_has_ended: AtomicBool,
 }
@@ -115,10 +115,10 @@ pub fn run(command: &[OsString], library: &Path, options: SegmentOptions) -> Res
     runtime.export_with(Box::new(Counted::new(site.exports.clone(), Arc::clone(&site.usage))));
     let sites = u32::from(runtime.node_count());
     runtime.barrier(READY, sites).map_err(|error| error.to_string())?;
-    let way_in =
-        connection::Way::open(runtime.rank()).map_err(|error| format!("its socket: {error}"))?;
-    let variable = way_in.variable();
-    site.helper("sysv-calls", move || sessions::accept(site, runtime, way_in))?;
+    let listener = connection::Listener::open(runtime.rank())
+        .map_err(|error| format!("its socket: {error}"))?;
+    let variable = listener.variable();
+    site.helper("sysv-calls", move || sessions::accept(site, runtime, listener))?;
     site.helper("sysv-ends", move || site.watch_processes(runtime))?;
     let Told { gone, questions } = told;
     site.helper("sysv-gone", move || site.remove_segments(runtime, &gone))?;
@@ -162,7 +162,7 @@ impl Site {
             self.processes.wait();
             self.catch_up(runtime);
             self.exports.lock().sweep();
-            self.pass_notes(runtime);
+            self.pass_notifications(runtime);
             if swept.elapsed() >= SWEEP {
                 posix_shm::sweep(self, runtime);
                 self.authority.look_for_deadlock(runtime);
@@ -179,27 +179,27 @@ impl Site {
             exports.sweep();
             let attaching = calling.leaves();
             drop(exports);
-            self.pass_notes(runtime);
+            self.pass_notifications(runtime);
             attaching.iter().for_each(|id| self.authority.detached(runtime, *id, pid));
             self.authority.ended(runtime, pid);
         });
     }
 
     /// Hands on what the exports have noted.
-    fn pass_notes(&'static self, runtime: &'static Runtime) {
+    fn pass_notifications(&'static self, runtime: &'static Runtime) {
         let _in_order = self.passing.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             // Not in the head of the loop: its lock is not to be held in the body.
-            let note = self.exports.lock().next_note();
-            match note {
+            let notification = self.exports.lock().next_notification();
+            match notification {
                 None => return,
-                Some(Note::Forked { segment, pid }) => {
+                Some(Notification::Forked { segment, pid }) => {
                     self.authority.forked(runtime, segment, pid);
                 }
-                Some(Note::Detached { segment, pid }) => {
+                Some(Notification::Detached { segment, pid }) => {
                     self.authority.detached(runtime, segment, pid);
                 }
-                Some(Note::NewImage(key)) => {
+                Some(Notification::NewImage(key)) => {
                     let serve = move || faults::serve(self, runtime, key);
                     if let Err(why) = self.helper("sysv-faults", serve) {
                         eprintln!("multigrain: {why}");
@@ -213,7 +213,7 @@ impl Site {
         while let Ok(id) = gone.recv() {
             self.areas.remove(runtime, &self.exports, id);
             if id < 0 {
-                self.authority.placeholders().remove(!id);
+                self.authority.proxies().remove(!id);
             }
         }
     }

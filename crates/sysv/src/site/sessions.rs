@@ -11,7 +11,7 @@ use multigrain_types::sysv::{Answer, Ask, CALL_BYTES, MOST_BEHIND, TOKEN_BYTES};
 use rustix::io::Errno;
 use rustix::net::{SocketFlags, accept_with};
 
-use super::connection::{Arrived, Connection, Way, peer_of};
+use super::connection::{Arrived, Connection, Listener, peer_of};
 use super::{Site, answers, descendants};
 
 /// Sockets of which nothing is known yet, and how many there may be.
@@ -19,7 +19,7 @@ static NEW: AtomicU32 = AtomicU32::new(0);
 const MOST_NEW: u32 = 64;
 
 /// Serves processes as long as this one lives.
-pub(super) fn accept(site: &'static Site, runtime: &'static Runtime, way: Way) {
+pub(super) fn accept(site: &'static Site, runtime: &'static Runtime, way: Listener) {
     loop {
         let socket = match accept_with(&way.socket, SocketFlags::CLOEXEC) {
             Ok(socket) => socket,
@@ -100,6 +100,6 @@ fn serve(
     answers::abandon(site, runtime, &connection);
     // An exec, an end, or one socket less.
     site.exports.lock().sweep();
-    site.pass_notes(runtime);
+    site.pass_notifications(runtime);
     site.catch_up(runtime);
 }

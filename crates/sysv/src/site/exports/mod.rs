@@ -33,7 +33,7 @@ use pages::Pages;
 
 /// What other rooms of the site have to know of, in its order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Note {
+pub(super) enum Notification {
     /// An image has one attach more of a segment, by a fork.
     Forked { segment: i32, pid: i32 },
     /// And one less, by its end, an exec or an unmapping.
@@ -84,8 +84,8 @@ struct Segment<K: Kernel> {
     attaches: Vec<Attach>,
 }
 
-/// What guards an image, and the bell of who serves it.
-type WaysIn<K> = (Arc<<K as Kernel>::Guard>, Arc<<K as Kernel>::Bell>);
+/// What guards an image, and the eventfd of who serves it.
+type Descriptors<K> = (Arc<<K as Kernel>::Guard>, Arc<<K as Kernel>::Eventfd>);
 
 /// All of them.
 #[derive(Debug, Default)]
@@ -94,7 +94,7 @@ pub(super) struct State<K: Kernel = Linux> {
     segments: BTreeMap<u32, Segment<K>>,
     images: BTreeMap<ImageKey, Image<K>>,
     newest: u64,
-    notes: VecDeque<Note>,
+    notifications: VecDeque<Notification>,
 }
 
 /// The exports of a site.
@@ -171,8 +171,8 @@ impl<K: Kernel> State<K> {
     ) -> Result<ImageKey, Errno> {
         let userfault = userfault.into();
         self.kernel.enable(&userfault)?;
-        let bell = self.kernel.bell()?;
-        let image = Image::new(userfault, bell, Some((pid, number)), 0);
+        let eventfd = self.kernel.eventfd()?;
+        let image = Image::new(userfault, eventfd, Some((pid, number)), 0);
         Ok(self.insert(image))
     }
 
@@ -180,7 +180,7 @@ impl<K: Kernel> State<K> {
         self.newest += 1;
         let key = ImageKey(self.newest);
         self.images.insert(key, image);
-        self.notes.push_back(Note::NewImage(key));
+        self.notifications.push_back(Notification::NewImage(key));
         key
     }
 
@@ -319,14 +319,14 @@ impl<K: Kernel> State<K> {
         }
     }
 
-    /// The userfaultfd and the bell of an image, for who serves it; none of one that is gone.
-    pub(super) fn ways_in(&self, key: ImageKey) -> Option<WaysIn<K>> {
+    /// The userfaultfd and the eventfd of an image, for who serves it; none of one that is gone.
+    pub(super) fn descriptors_of(&self, key: ImageKey) -> Option<Descriptors<K>> {
         let image = self.images.get(&key)?;
-        Some((Arc::clone(&image.userfault), Arc::clone(&image.bell)))
+        Some((Arc::clone(&image.userfault), Arc::clone(&image.eventfd)))
     }
 
     /// The next of what other rooms have to know.
-    pub(super) fn next_note(&mut self) -> Option<Note> {
-        self.notes.pop_front()
+    pub(super) fn next_notification(&mut self) -> Option<Notification> {
+        self.notifications.pop_front()
     }
 }

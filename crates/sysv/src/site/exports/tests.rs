@@ -88,13 +88,13 @@ impl Site {
     fn serve(&self) {
         let mut images = Vec::new();
         while !self.ends.load(Ordering::Relaxed) {
-            while let Some(note) = self.exports.lock().next_note() {
-                if let Note::NewImage(key) = note {
+            while let Some(notification) = self.exports.lock().next_notification() {
+                if let Notification::NewImage(key) = notification {
                     images.push(key);
                 }
             }
             let ways: Vec<_> =
-                images.iter().filter_map(|key| self.exports.lock().ways_in(*key)).collect();
+                images.iter().filter_map(|key| self.exports.lock().descriptors_of(*key)).collect();
             let mut wanted: Vec<_> = ways
                 .iter()
                 .map(|(userfault, _)| PollFd::new(&userfault.0, PollFlags::IN))
@@ -186,8 +186,13 @@ fn what_processes_write_survives_that_pages_are_taken_away() {
         assert_eq!(sum, all, "pages were taken away {taken} times");
         site.exports.lock().sweep();
         assert!(site.exports.lock().pieces(key, start) == [(start, BYTES)], "this process lives");
-        let detached = core::iter::from_fn(|| site.exports.lock().next_note());
-        assert_eq!(detached.filter(|note| matches!(note, Note::Detached { .. })).count(), 4);
+        let detached = core::iter::from_fn(|| site.exports.lock().next_notification());
+        assert_eq!(
+            detached
+                .filter(|notification| matches!(notification, Notification::Detached { .. }))
+                .count(),
+            4
+        );
         let place = core::ptr::with_exposed_provenance_mut(start);
         // SAFETY: nobody uses it any more.
         unsafe { munmap(place, BYTES) }.unwrap();
