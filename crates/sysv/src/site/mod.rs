@@ -24,6 +24,7 @@ mod posix_shm;
 mod processes;
 mod program;
 mod proxies;
+mod requests;
 mod segments;
 mod sessions;
 mod structures;
