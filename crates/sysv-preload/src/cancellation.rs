@@ -10,6 +10,7 @@ use core::ptr::null_mut;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicUsize, Ordering};
 use std::os::fd::RawFd;
 
+use multigrain_types::PAGE_BYTES;
 use multigrain_types::sysv::Ask;
 
 use crate::datagrams::{Bytes, send};
@@ -48,11 +49,12 @@ impl Waiter {
 static WAITERS: [Waiter; 256] = [const { Waiter::none() }; 256];
 /// Threads that were cancelled while they were none of these: one may be about to wait.
 static CANCELLED: [AtomicUsize; 64] = [const { AtomicUsize::new(0) }; 64];
-/// Who has both.
+static ANY_CANCELLED: AtomicBool = AtomicBool::new(false);
+/// Who has all of these.
 static CHANGING: AtomicBool = AtomicBool::new(false);
 
+/// No handler may run meanwhile: one that came to this would wait for its own thread.
 fn alone<T>(change: impl FnOnce() -> T) -> T {
-    let _no_signals = Blocked::new();
     while CHANGING.swap(true, Ordering::Acquire) {
         // SAFETY: takes nothing.
         unsafe { libc::sched_yield() };
@@ -67,22 +69,33 @@ fn this_thread() -> usize {
     usize::try_from(unsafe { libc::pthread_self() }).unwrap_or(0)
 }
 
+/// The places of a thread, beginning with the one that it has if no other came before it.
+fn places_of(thread: usize) -> impl Iterator<Item = &'static Waiter> {
+    let (before, from) = WAITERS.split_at(thread / PAGE_BYTES % WAITERS.len());
+    from.iter().chain(before)
+}
+
 fn find(thread: usize) -> Option<&'static Waiter> {
-    WAITERS.iter().find(|waiter| waiter.thread.load(Ordering::Relaxed) == thread)
+    places_of(thread).find(|waiter| waiter.thread.load(Ordering::Relaxed) == thread)
 }
 
 /// Whether a thread was cancelled before it came to wait; it is forgotten.
 fn was_cancelled(thread: usize) -> bool {
     let is_it = |place: &&AtomicUsize| place.load(Ordering::Relaxed) == thread;
-    CANCELLED.iter().find(is_it).map(|place| place.store(0, Ordering::Relaxed)).is_some()
+    let found =
+        if ANY_CANCELLED.load(Ordering::Relaxed) { CANCELLED.iter().find(is_it) } else { None };
+    found.map(|place| place.store(0, Ordering::Relaxed)).is_some()
 }
 
-/// This thread is in a call on a socket.
+/// This thread is in a call on a socket. Signals are blocked.
 pub(crate) fn begins(socket: RawFd) {
     let thread = this_thread();
     alone(|| {
         // One that a handler has jumped out of a call has a place still.
-        let Some(waiter) = find(thread).or_else(|| find(0)) else { return };
+        let mut places = places_of(thread);
+        let is_free =
+            |waiter: &&Waiter| [0, thread].contains(&waiter.thread.load(Ordering::Relaxed));
+        let Some(waiter) = places.find(is_free) else { return };
         waiter.thread.store(thread, Ordering::Relaxed);
         waiter.socket.store(socket, Ordering::Relaxed);
         waiter.is_ended.store(false, Ordering::Relaxed);
@@ -92,7 +105,7 @@ pub(crate) fn begins(socket: RawFd) {
     });
 }
 
-/// The call is over; whether it was ended for the thread to be cancelled.
+/// The call is over; whether it was ended for the thread to be cancelled. Signals are blocked.
 pub(crate) fn ends() -> bool {
     let thread = this_thread();
     alone(|| {
@@ -153,12 +166,14 @@ pub unsafe extern "C-unwind" fn pthread_cancel(thread: libc::pthread_t) -> c_int
 }
 
 fn end_call_of(thread: usize) {
+    let _no_signals = Blocked::new();
     alone(|| match find(thread) {
         Some(waiter) => waiter.end(),
         None => {
             let free = CANCELLED.iter().find(|place| place.load(Ordering::Relaxed) == 0);
             // Of many that never came to wait the first makes room.
             free.unwrap_or(&CANCELLED[0]).store(thread, Ordering::Relaxed);
+            ANY_CANCELLED.store(true, Ordering::Relaxed);
         }
     });
 }

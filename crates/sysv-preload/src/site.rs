@@ -297,7 +297,9 @@ fn exchange_uncancelled(
         give_back(socket);
         return Err(libc::EFAULT);
     }
+    let no_signals = || if blocked.is_none() { Some(Blocked::new()) } else { None };
     if is_point && sent.is_ok() {
+        let _no_signals = no_signals();
         cancellation::begins(socket);
     }
     if sent.is_ok()
@@ -310,7 +312,10 @@ fn exchange_uncancelled(
         sent = send(socket, Ask::Cancel, [over.into(), 0, 0, 0], Bytes::NONE, -1);
     }
     let answered = sent.and_then(|()| receive(socket, into));
-    let is_ended = is_point && cancellation::ends();
+    let is_ended = is_point && {
+        let _no_signals = no_signals();
+        cancellation::ends()
+    };
     match answered {
         Ok(answered) => {
             give_back(socket);
