@@ -202,3 +202,18 @@ fn a_process_is_believed_of_itself_alone_and_what_is_attached_does_not_grow() {
         assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""), "{name}: {ended:?}");
     }
 }
+
+#[test]
+fn a_library_that_is_bound_to_its_own_libraries_has_the_job_s_objects() {
+    if !may() {
+        return;
+    }
+    let dir = TestDir::new();
+    let plugin = dir.path().join("plugin.so");
+    let mut compiler = support::c::compiler("cc", &["-D_GNU_SOURCE", "-O1", "-shared", "-fPIC"]);
+    compiler.arg(support::c::source("sysv_plugin.c")).arg("-o").arg(&plugin);
+    support::c::must_succeed(&mut compiler);
+    let program = plain(&dir, "sysv_plugs");
+    let ended = on_two(&["--sysv", "--timeout", "20"], &program, &[plugin.to_str().unwrap()]);
+    assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""), "{ended:?}");
+}

@@ -8,6 +8,7 @@
 
 pub mod cancellation;
 mod datagrams;
+pub mod deep_binding;
 mod fork;
 pub mod messages;
 pub mod named_semaphores;
