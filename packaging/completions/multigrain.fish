@@ -98,6 +98,7 @@ complete -c multigrain -n "__fish_multigrain_using_subcommand doctor" -l shared 
 complete -c multigrain -n "__fish_multigrain_using_subcommand doctor" -l boot-timeout -d 'How long nodes wait for each other at the start, in seconds [default: 30, and more for many nodes: 292 for 1024]' -r
 complete -c multigrain -n "__fish_multigrain_using_subcommand doctor" -s v -l verbose -d 'Says also what is as it should be'
 complete -c multigrain -n "__fish_multigrain_using_subcommand doctor" -l json -d 'Says everything as one JSON object'
+complete -c multigrain -n "__fish_multigrain_using_subcommand doctor" -l sysv -d 'Looks also at what `multigrain run --sysv` needs'
 complete -c multigrain -n "__fish_multigrain_using_subcommand doctor" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and not __fish_seen_subcommand_from costs programs views node" -s h -l help -d 'Print help'
 complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and not __fish_seen_subcommand_from costs programs views node" -f -a "costs" -d 'What faults, fetches, messages, locks and barriers cost here, next to the physical floor'

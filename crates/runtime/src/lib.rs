@@ -114,6 +114,7 @@ pub use collective::{Collective, Combine, Party};
 pub use compression::Compressed;
 pub use config::{Config, Launch};
 pub use deadlines::Deadline;
+pub use deadlock::{handled_signals, joined_thread};
 pub use error::{Error, Unavailable, code as error_code};
 pub use heap::Policy;
 pub use inside::Inside;

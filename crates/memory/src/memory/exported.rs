@@ -21,11 +21,11 @@ impl Memory {
         &self,
         first: MinipageId,
         count: u32,
-        to: Access,
+        from_to: [Access; 2],
     ) -> Result<bool, MemoryError> {
         match self.exports.get() {
             None => Ok(false),
-            Some(exports) => self.exported_change(&**exports, first, count, to),
+            Some(exports) => self.exported_change(&**exports, first, count, from_to),
         }
     }
 
@@ -47,12 +47,12 @@ impl Memory {
         exports: &dyn Export,
         first: MinipageId,
         count: u32,
-        to: Access,
+        from_to: [Access; 2],
     ) -> Result<bool, MemoryError> {
         let Some(area) = self.area(first.area()) else { return Ok(false) };
         let (start, _) = area.range(first.index());
         let (last, bytes) = area.range(first.index() + count.max(1) - 1);
         let (contents, _) = self.privileged(first);
-        exports.change(first.area(), start as u64..(last + bytes) as u64, contents, to)
+        exports.change(first.area(), start as u64..(last + bytes) as u64, contents, from_to)
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use multigrain_transport::{Address, Credentials, Emulation, Transport};
 use multigrain_types::NodeId;
+use multigrain_types::sysv::SITE_VARIABLE;
 use rustix::process::Pid;
 
 use super::limits::{BOOT_DEADLINE, BOOT_DEADLINE_FOR_EACH};
@@ -116,6 +117,13 @@ impl Launch {
 }
 
 fn started_by_node() -> Error {
+    if std::env::var_os(SITE_VARIABLE).is_some() {
+        return Error::Invalid(
+            "this program calls Multigrain itself, and `multigrain run --sysv` started it, which is for programs of \
+             System V calls alone: start it without --sysv"
+                .into(),
+        );
+    }
     Error::Invalid(
         "MULTIGRAIN_RANK is set but the job's secret is not: a node started this program, and only \
          `multigrain run` makes nodes; unset MULTIGRAIN_RANK to make it a job of its own"

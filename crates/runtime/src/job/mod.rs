@@ -297,6 +297,14 @@ impl Runtime {
     /// # Errors
     /// [`Error::NotInitialized`] if this node is leaving already.
     pub fn leave(&self) -> Result<(), Error> {
+        self.leave_with(&())
+    }
+
+    /// The same, and tells the launcher more than this node's counters: the fields of `more`.
+    ///
+    /// # Errors
+    /// As for [`Runtime::leave`].
+    pub fn leave_with(&self, more: &impl serde::Serialize) -> Result<(), Error> {
         child::refuse()?;
         let driver = &self.driver;
         let membership = driver.membership();
@@ -328,6 +336,10 @@ impl Runtime {
         if let Ok(mut stats) = serde_json::to_value(self.stats_until(end_ns)) {
             if let Some(sharing) = driver.engine().sharing() {
                 stats["sharing"] = serde_json::json!(sharing);
+            }
+            let more = serde_json::to_value(more).ok();
+            for (name, value) in more.iter().filter_map(serde_json::Value::as_object).flatten() {
+                stats[name.as_str()] = value.clone();
             }
             self.launcher().tell(&Message::Stats(stats));
         }

@@ -72,6 +72,16 @@ impl Runtime {
         self.launcher().tell(&Message::Crash { signal, text: why });
     }
 
+    /// Tells the launcher which processes of the programs wait, and for what: words for the line of a job that its limit of time ends.
+    pub fn tell_blocked(&self, who: &str) {
+        self.launcher().tell(&Message::Blocked(who));
+    }
+
+    /// Tells the launcher that the programs can never go on, and for what they wait: it ends the job.
+    pub fn tell_deadlock(&self, who: &str) {
+        self.launcher().tell(&Message::Deadlock(who));
+    }
+
     /// Areas are exported so from now on.
     pub fn export_with(&self, exports: Box<dyn Export>) {
         self.driver.memory().export_with(exports);

@@ -23,7 +23,7 @@ struct Zeros([u8; PAGE_BYTES]);
 /// Serves an image until it is gone.
 pub(super) fn serve(site: &'static Site, runtime: &'static Runtime, key: ImageKey) {
     // Once: looked up each time, a lock would be taken more.
-    let Some((userfault, bell)) = site.exports.lock().ways_in(key) else { return };
+    let Some((userfault, eventfd)) = site.exports.lock().descriptors_of(key) else { return };
     // When the last fault was served, and whether it came soon after the one before.
     let mut served: Option<Instant> = None;
     let mut in_streak = false;
@@ -33,7 +33,7 @@ pub(super) fn serve(site: &'static Site, runtime: &'static Runtime, key: ImageKe
         let has_notes = exports.has_notes();
         drop(exports);
         if has_notes {
-            site.pass_notes(runtime);
+            site.pass_notifications(runtime);
         }
         let Some(faults) = faults else { return };
         if !faults.is_empty() {
@@ -47,10 +47,10 @@ pub(super) fn serve(site: &'static Site, runtime: &'static Runtime, key: ImageKe
         } else {
             in_streak = false;
             let mut wanted =
-                [PollFd::new(&userfault.0, PollFlags::IN), PollFd::new(&*bell, PollFlags::IN)];
+                [PollFd::new(&userfault.0, PollFlags::IN), PollFd::new(&*eventfd, PollFlags::IN)];
             let _ = poll(&mut wanted, None);
             if !wanted[1].revents().is_empty() {
-                let _ = rustix::io::read(&*bell, &mut [0; 8]);
+                let _ = rustix::io::read(&*eventfd, &mut [0; 8]);
             }
         }
     }
@@ -68,6 +68,7 @@ fn resolve(site: &Site, runtime: &Runtime, key: ImageKey, fault: Fault) {
             eprintln!("multigrain: {} cannot get a page of a segment: {error}", runtime.rank());
             return;
         }
+        site.usage.fault(runtime.area_at(place), kind);
         // What is behind it first: the thread goes on with the page that it waits for.
         for ahead in (0..pages).rev() {
             let address = fault.address + ahead * PAGE_BYTES;

@@ -22,7 +22,7 @@ pub(super) trait Kernel: Debug {
     /// A memory object.
     type Object: Debug;
     /// What wakes who serves an image.
-    type Bell: Debug;
+    type Eventfd: Debug;
 
     /// Begins with the features that a site needs.
     fn enable(&mut self, guard: &Self::Guard) -> Result<(), Errno>;
@@ -72,11 +72,11 @@ pub(super) trait Kernel: Debug {
     /// Makes holes of pages of an object; nobody has them mapped afterwards.
     fn punch(&mut self, object: &Self::Object, pages: Range<usize>) -> Result<(), Errno>;
 
-    /// A bell that has not rung.
-    fn bell(&mut self) -> Result<Self::Bell, Errno>;
+    /// An eventfd whose count is 0.
+    fn eventfd(&mut self) -> Result<Self::Eventfd, Errno>;
 
-    /// Rings it.
-    fn ring(&mut self, bell: &Self::Bell);
+    /// Makes it readable.
+    fn notify(&mut self, eventfd: &Self::Eventfd);
 }
 
 /// The kernel that this runs on.
@@ -86,7 +86,7 @@ pub(super) struct Linux;
 impl Kernel for Linux {
     type Guard = Userfault;
     type Object = OwnedFd;
-    type Bell = OwnedFd;
+    type Eventfd = OwnedFd;
 
     fn enable(&mut self, guard: &Userfault) -> Result<(), Errno> {
         guard.enable()
@@ -143,12 +143,12 @@ impl Kernel for Linux {
         fallocate(object, hole, start as u64, bytes as u64)
     }
 
-    fn bell(&mut self) -> Result<OwnedFd, Errno> {
+    fn eventfd(&mut self) -> Result<OwnedFd, Errno> {
         eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
     }
 
-    fn ring(&mut self, bell: &OwnedFd) {
-        // A bell that cannot take another ring rings already.
-        let _ = rustix::io::write(bell, &1_u64.to_ne_bytes());
+    fn notify(&mut self, eventfd: &OwnedFd) {
+        // One that can take no more is readable already.
+        let _ = rustix::io::write(eventfd, &1_u64.to_ne_bytes());
     }
 }

@@ -118,6 +118,11 @@ impl Processes {
         Ok(calling)
     }
 
+    /// Those that have called and are not known to have ended.
+    pub(super) fn all(&self) -> Vec<i32> {
+        self.lock().keys().copied().collect()
+    }
+
     /// Has `ended` know of all that have ended by now, and of what they were about to map.
     pub(super) fn reap(&self, ended: impl Fn(i32, &Calling)) {
         let mut known = self.lock();
@@ -145,6 +150,7 @@ impl Processes {
     /// Waits for an end, for some time at most.
     pub(super) fn wait(&self) {
         let second = Timespec { tv_sec: 1, tv_nsec: 0 };
+        // A signal ends it at most: it is called again.
         let _ = poll(&mut [PollFd::new(&self.ends, PollFlags::IN)], Some(&second));
     }
 }

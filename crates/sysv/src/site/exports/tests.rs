@@ -6,7 +6,6 @@ use std::os::unix::fs::FileExt as _;
 use std::ptr::null_mut;
 use std::thread;
 
-use multigrain_memory::Export as _;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::mm::{
     MapFlags, ProtFlags, UserfaultfdFlags, mmap, mmap_anonymous, munmap, userfaultfd,
@@ -54,7 +53,7 @@ impl Site {
     fn change(&self, page: usize, to: Access) {
         let mut access = self.access[page].lock().unwrap();
         let bytes = (page * PAGE_BYTES) as u64..((page + 1) * PAGE_BYTES) as u64;
-        assert!(self.exports.change(AREA, bytes, self.page(page), to).unwrap());
+        assert!(self.exports.lock().change(AREA, bytes, self.page(page), to).unwrap());
         *access = to;
     }
 
@@ -90,13 +89,13 @@ impl Site {
     fn serve(&self) {
         let mut images = Vec::new();
         while !self.ends.load(Ordering::Relaxed) {
-            while let Some(note) = self.exports.lock().next_note() {
-                if let Note::NewImage(key) = note {
+            while let Some(notification) = self.exports.lock().next_notification() {
+                if let Notification::NewImage(key) = notification {
                     images.push(key);
                 }
             }
             let ways: Vec<_> =
-                images.iter().filter_map(|key| self.exports.lock().ways_in(*key)).collect();
+                images.iter().filter_map(|key| self.exports.lock().descriptors_of(*key)).collect();
             let mut wanted: Vec<_> = ways
                 .iter()
                 .map(|(userfault, _)| PollFd::new(&userfault.0, PollFlags::IN))
@@ -187,12 +186,14 @@ fn what_processes_write_survives_that_pages_are_taken_away() {
         let all = 2 * (ROUNDS / 2 + 2 * (ROUNDS / 2)) as u64;
         assert_eq!(sum, all, "pages were taken away {taken} times");
         site.exports.lock().sweep();
-        assert!(
-            site.exports.lock().attached_bytes(key, start) == Some(BYTES),
-            "this process lives"
+        assert!(site.exports.lock().pieces(key, start) == [(start, BYTES)], "this process lives");
+        let detached = core::iter::from_fn(|| site.exports.lock().next_notification());
+        assert_eq!(
+            detached
+                .filter(|notification| matches!(notification, Notification::Detached { .. }))
+                .count(),
+            4
         );
-        let detached = core::iter::from_fn(|| site.exports.lock().next_note());
-        assert_eq!(detached.filter(|note| matches!(note, Note::Detached { .. })).count(), 4);
         let place = core::ptr::with_exposed_provenance_mut(start);
         // SAFETY: nobody uses it any more.
         unsafe { munmap(place, BYTES) }.unwrap();
@@ -229,7 +230,7 @@ fn a_page_that_is_there_is_read_without_anybody() {
         assert!(site.exports.lock().faults(key).unwrap().is_empty());
     }
     unmaps.join().unwrap();
-    assert_eq!(site.exports.lock().attached_bytes(key, start), None);
+    assert_eq!(site.exports.lock().pieces(key, start), []);
 }
 
 /// The entry of a page of this process in /proc/self/pagemap: whether something is mapped there, and whether it is write-protected.

@@ -226,7 +226,7 @@ impl Model {
 impl Kernel for Model {
     type Guard = usize;
     type Object = usize;
-    type Bell = ();
+    type Eventfd = ();
 
     fn enable(&mut self, _: &usize) -> Result<(), Errno> {
         Ok(())
@@ -323,9 +323,9 @@ impl Kernel for Model {
         Ok(())
     }
 
-    fn bell(&mut self) -> Result<(), Errno> {
+    fn eventfd(&mut self) -> Result<(), Errno> {
         Ok(())
     }
 
-    fn ring(&mut self, (): &()) {}
+    fn notify(&mut self, (): &()) {}
 }
