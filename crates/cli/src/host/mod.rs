@@ -12,7 +12,7 @@
 //! | `limits` | descriptors, processes, locked memory, mappings |
 //! | `memory` | memory objects, /dev/shm |
 //! | `network` | the loopback interface, addresses, ports |
-//! | `userfaultfd` | the guard of that name and its sysctl, or the other; scans for written pages |
+//! | `userfaultfd` | the guard of that name and its sysctl, or the other; access paths; scans for written pages |
 
 mod addresses;
 mod finding;
@@ -55,6 +55,7 @@ pub(crate) fn examine(needs: &Needs) -> Vec<Finding> {
         addresses::limit(),
         memory,
         guard,
+        userfaultfd::access_paths(needs.shared_bytes),
         userfaultfd::scans(),
         limits::mappings(),
         memory::shm(),
