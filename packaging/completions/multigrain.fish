@@ -48,6 +48,10 @@ complete -c multigrain -n "__fish_multigrain_using_subcommand run" -l boot-timeo
 complete -c multigrain -n "__fish_multigrain_using_subcommand run" -l guard -d 'How accesses are noticed [default: auto]' -r -f -a "auto\t'Userfaultfd where the system allows it, else mprotect'
 uffd\t'Userfaultfd'
 mprotect\t'Mprotect and SIGSEGV'"
+complete -c multigrain -n "__fish_multigrain_using_subcommand run" -l path -d 'By which path a page is updated while the program\'s threads are kept from it: what its memory is mapped twice from [default: memfd]' -r -f -a "memfd\t'A memfd, which is memory alone'
+file\t'A file without a name in TMPDIR (/tmp), which costs disk writes; userfaultfd on tmpfs alone'
+sysv\t'A System V segment, removed at once; not with userfaultfd'
+mdup\t'Shared anonymous memory, whose mapping mremap duplicates'"
 complete -c multigrain -n "__fish_multigrain_using_subcommand run" -l tracking -d 'How a node finds what its threads write to lazily consistent pages whose home it is, where other nodes have copies [default: faults]' -r -f -a "faults\t'The first write since a release traps'
 scans\t'No write traps: the kernel opens the page, and a release asks it which it has opened (Linux 6.7; with the guard mprotect)'"
 complete -c multigrain -n "__fish_multigrain_using_subcommand run" -l wait -d 'How a thread waits for a reply [default: adaptive]' -r -f -a "spin\t'Busy: fastest, one core per waiting thread'

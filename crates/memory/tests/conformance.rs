@@ -115,7 +115,9 @@ fn fresh_page_shapes_never_trap_and_need_no_populating() {
                 }
                 write(address + 8, 1);
             }
-            assert_eq!(take_log(), Log::default());
+            let log = take_log();
+            assert_eq!(log.real, 0);
+            assert!(log.spurious == 0 || node.is_allocated_at_once(), "{log:?}");
         }
     });
 }
@@ -373,7 +375,7 @@ fn a_run_of_minipages_loses_write_access_at_once_and_its_neighbours_do_not() {
 
 #[test]
 fn a_retired_area_has_no_addresses_and_its_bytes_are_nobodys() {
-    with_guards(SHARED, |node| {
+    with_paths(SHARED, |node| {
         for (id, shape) in (0..).step_by(2).zip(SHAPES) {
             let area = node.area(id, 4, 8, 8, shape);
             node.map(area, true);

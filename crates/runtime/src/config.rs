@@ -9,7 +9,7 @@ use std::env;
 use std::ffi::OsString;
 use std::time::Duration;
 
-use multigrain_memory::{Config as MemoryConfig, GuardChoice, TrackingKind};
+use multigrain_memory::{AccessPath, Config as MemoryConfig, GuardChoice, TrackingKind};
 use multigrain_transport::{Emulation, Transport};
 use multigrain_types::limits::MAX_THREADS;
 use multigrain_types::{Consistency, NodeId, Placement};
@@ -173,6 +173,10 @@ impl Config {
                 ],
             )?;
         }
+        if let Some(text) = variables.get("PATH")? {
+            let path = text.parse::<AccessPath>();
+            self.memory.path = path.map_err(|why| wrong("PATH", &format!("{text}: {why}")))?;
+        }
         if let Some(text) = variables.get("TRACKING")? {
             let kinds = [("faults", TrackingKind::Faults), ("scans", TrackingKind::Scans)];
             self.memory.tracking = choose("TRACKING", &text, &kinds)?;
@@ -222,6 +226,9 @@ mod tests {
         assert_eq!(of("MULTIGRAIN_SHARED", "1048576").unwrap().memory.shared_bytes, 1 << 20);
         assert_eq!(of("MULTIGRAIN_SHARED", "1G").unwrap().memory.shared_bytes, 1 << 30);
         assert_eq!(of("MULTIGRAIN_TRANSPORT", "tcp").unwrap().launch.links.transport.name(), "tcp");
+        for path in AccessPath::ALL {
+            assert_eq!(of("MULTIGRAIN_PATH", path.name()).unwrap().memory.path, path);
+        }
         assert_eq!(of("MULTIGRAIN_RANK", "nonsense").unwrap().rank, NodeId(0));
         for (name, value) in [
             ("MULTIGRAIN_THREADS", "4097"),
@@ -233,6 +240,7 @@ mod tests {
             ("MULTIGRAIN_BOOT_SECONDS", "1e-30"),
             ("MULTIGRAIN_EMULATE", "50"),
             ("MULTIGRAIN_TRANSPORT", "pigeon"),
+            ("MULTIGRAIN_PATH", "garden"),
         ] {
             let error = of(name, value).unwrap_err().to_string();
             assert!(error.contains(&format!("{name} cannot be {value}")), "{error}");

@@ -13,7 +13,7 @@
 //! | `memory` | memory objects, /dev/shm |
 //! | `network` | the loopback interface, addresses, ports |
 //! | `sites` | what `--sysv` needs: faults of other processes, the library, devices and namespaces |
-//! | `userfaultfd` | the guard of that name and its sysctl, or the other; scans for written pages |
+//! | `userfaultfd` | the guard of that name and its sysctl, or the other; access paths; scans for written pages |
 
 mod addresses;
 mod finding;
@@ -59,6 +59,7 @@ pub(crate) fn examine(needs: &Needs) -> Vec<Finding> {
         addresses::limit(),
         memory,
         guard,
+        userfaultfd::access_paths(needs.shared_bytes),
         userfaultfd::scans(),
         limits::mappings(),
         memory::shm(),

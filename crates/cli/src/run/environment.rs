@@ -88,6 +88,7 @@ pub(super) fn chosen(args: &RunArgs) -> Vec<(String, String)> {
     let chosen = [
         ("MULTIGRAIN_THREADS", args.place.threads.map(|t| t.to_string()), Some("1")),
         ("MULTIGRAIN_GUARD", args.node.guard.as_ref().map(name_of), Some("auto")),
+        ("MULTIGRAIN_PATH", args.node.path.map(|path| path.to_string()), Some("memfd")),
         ("MULTIGRAIN_TRACKING", args.node.tracking.as_ref().map(name_of), Some("faults")),
         ("MULTIGRAIN_WAIT", args.node.wait.as_ref().map(name_of), Some("adaptive")),
         ("MULTIGRAIN_MANAGER", args.node.manager.as_ref().map(name_of), Some("allocator")),
@@ -150,6 +151,12 @@ pub(super) fn refusal(variables: &[(String, String)]) -> Option<String> {
                 "--tracking scans needs the guard mprotect: use --guard mprotect with it".into(),
             );
         }
+    }
+    if is("MULTIGRAIN_GUARD", "uffd") && is("MULTIGRAIN_PATH", "sysv") {
+        return Some(
+            "--path sysv has pages that userfaultfd does not guard: use --guard mprotect with it"
+                .into(),
+        );
     }
     Config::of_job(&value).err().map(|error| error.to_string())
 }

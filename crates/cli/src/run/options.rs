@@ -4,6 +4,7 @@ use super::host_slots::{HostList, Share, parse_list};
 use super::slurm::Allocation;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
+use multigrain_memory::AccessPath;
 use multigrain_runtime::Config;
 use multigrain_transport::interfaces::{Wish, parse_wish};
 use multigrain_transport::{Emulation, Ports, Transport};
@@ -75,6 +76,11 @@ pub(super) struct NodeArgs {
     /// How accesses are noticed [default: auto].
     #[arg(long, value_enum)]
     pub(super) guard: Option<Guard>,
+
+    /// By which path a page is updated while the program's threads are kept from it: what its memory is mapped twice
+    /// from [default: memfd].
+    #[arg(long, value_parser = access_paths())]
+    pub(super) path: Option<AccessPath>,
 
     /// How a node finds what its threads write to lazily consistent pages whose home it is, where other
     /// nodes have copies [default: faults].
@@ -371,6 +377,12 @@ pub(crate) enum Tracking {
     /// No write traps: the kernel opens the page, and a release asks it which it has opened (Linux 6.7;
     /// with the guard mprotect).
     Scans,
+}
+
+/// `--path`: what the memory knows, by their names, which are those of MULTIGRAIN_PATH.
+fn access_paths() -> impl TypedValueParser<Value = AccessPath> {
+    let known = AccessPath::ALL.map(|one| PossibleValue::new(one.name()).help(one.help()));
+    PossibleValuesParser::new(known).try_map(|name| name.parse::<AccessPath>())
 }
 
 /// `--transport`: what the transport knows, by their names.

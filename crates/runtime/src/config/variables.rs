@@ -7,7 +7,7 @@ use std::os::fd::RawFd;
 use crate::error::Error;
 
 /// Variables that a user may set, without the prefix `MULTIGRAIN_`.
-pub(super) const SETTINGS: [&str; 17] = [
+pub(super) const SETTINGS: [&str; 18] = [
     "BOOT_SECONDS",
     "CHECK_RACES",
     "CHUNK",
@@ -18,6 +18,7 @@ pub(super) const SETTINGS: [&str; 17] = [
     "INTERFACE",
     "LEARN",
     "MANAGER",
+    "PATH",
     "PORTS",
     "SHARED",
     "SHARING",
