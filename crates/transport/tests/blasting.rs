@@ -1,6 +1,6 @@
 //! Long payloads: as one stream, whose first bytes are in their place while later ones travel, and in parts that are
 //! acknowledged one by one (MIRAGE+ 3.1, 3.2).
-#![allow(clippy::unwrap_used, reason = "this is test code")]
+#![allow(clippy::unwrap_used, clippy::cast_possible_truncation, reason = "this is test code")]
 
 mod support;
 
