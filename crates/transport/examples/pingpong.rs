@@ -192,6 +192,7 @@ fn job(family: &str) -> Vec<Mesh> {
                 deadline: Duration::from_secs(5),
                 transport: Transport::AUTO,
                 emulate: None,
+                part: None,
             };
             Mesh::boot(config, &mut |line| eprintln!("{line}")).unwrap()
         })

@@ -12,6 +12,7 @@ use crate::handshake::Identity;
 use crate::link::{Backends, Link, Listener, Transport};
 use crate::rendezvous::{Connects, Rendezvous, RendezvousSetup};
 use crate::unauthenticated::Refusals;
+use core::num::NonZeroUsize;
 use core::time::Duration;
 use multigrain_types::NodeId;
 use multigrain_types::tree::{Fan, Tree};
@@ -44,6 +45,9 @@ pub struct BootConfig {
     pub deadline: Duration,
     /// The network that links are to be like, once the nodes know each other.
     pub emulate: Option<Emulation>,
+    /// Payloads that are longer than so many bytes go in parts of that length, each acknowledged before the next is sent;
+    /// without, as streams. The receiver takes both.
+    pub part: Option<NonZeroUsize>,
 }
 
 /// The result of boot.
@@ -52,6 +56,8 @@ pub(crate) struct Booted {
     /// By rank, those that are made.
     pub(crate) links: Vec<Option<Box<dyn Link>>>,
     pub(crate) others: Others,
+    /// See [`BootConfig::part`].
+    pub(crate) part: Option<NonZeroUsize>,
 }
 
 /// What becomes of who connects after boot.
@@ -130,7 +136,7 @@ pub(crate) fn boot(
             Others::ByRendezvous(Box::new(rendezvous))
         }
     };
-    Ok(Booted { identity, links, others })
+    Ok(Booted { identity, links, others, part: config.part })
 }
 
 /// The peers that a node begins with.

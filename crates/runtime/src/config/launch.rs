@@ -1,6 +1,7 @@
 //! How this node was started, and so how it finds the others of its job: by `multigrain run`, by one of its
 //! agents, or by a process manager.
 
+use core::num::NonZeroUsize;
 use std::os::fd::RawFd;
 use std::time::Duration;
 
@@ -47,6 +48,8 @@ pub struct Links {
     pub transport: Transport,
     /// The network that they are to be like.
     pub emulate: Option<Emulation>,
+    /// Payloads longer than so many bytes go in parts of that length, each acknowledged before the next is sent.
+    pub handshake: Option<NonZeroUsize>,
 }
 
 impl Launch {

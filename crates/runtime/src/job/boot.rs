@@ -76,6 +76,7 @@ pub(super) fn boot_mesh(
         deadline: config.launch.boot_deadline(config.launch.peers.len()),
         transport: config.launch.links.transport,
         emulate: config.launch.links.emulate,
+        part: config.launch.links.handshake,
     };
     let mut refused = |line: String| launcher.refused(&line);
     let _ = launcher.tell(&Message::<&str>::Joining);

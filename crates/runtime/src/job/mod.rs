@@ -38,6 +38,7 @@ use crate::named_segments::NamedSegments;
 use crate::platform::Platform;
 use crate::prefetch::Prefetcher;
 use crate::program::Program;
+use crate::receiver::Receiver;
 use crate::receiver::slots::{self, Slot};
 use crate::shim::AtomicU64;
 use crate::state_tables::SharedTables;
@@ -184,7 +185,7 @@ impl Runtime {
         });
         let shared = Box::new(Shared(Arc::clone(&services)));
         Ok(Self {
-            driver: Driver::new(engine, config.wait, shared),
+            driver: Driver::new(engine, Receiver::new(config.wait, config.service), shared),
             services,
             prefetcher: Prefetcher::new(config.learn && nodes > 1),
             sync: Synchronization::new(config.threads.max(1)),

@@ -72,6 +72,7 @@ pub(crate) fn config(rank: usize, peers: &[Address], listener: OwnedFd) -> BootC
         deadline: Duration::from_secs(10),
         transport: Transport::AUTO,
         emulate: None,
+        part: None,
     }
 }
 

@@ -92,6 +92,7 @@ fn boot(team: &Team, transport: Transport) -> Result<Mesh> {
         deadline: Duration::from_secs(10),
         transport: multigrain_transport::Transport::AUTO,
         emulate: network.map(|text| text.parse()).transpose()?,
+        part: None,
     };
     Ok(Mesh::boot(config, &mut |line| eprintln!("multigrain: bench: {line}"))?)
 }
