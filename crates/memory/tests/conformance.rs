@@ -130,11 +130,15 @@ fn a_minipage_is_a_hole_until_somebody_writes_it_where_the_kernel_can_tell() {
         node.map(area, true);
         let holes = || [0, 1, 2, 3].map(|index| node.memory.is_hole(minipage(&area, index)));
         let can_tell = node.memory.is_hole(minipage(&area, 0));
-        told.set(told.get() || can_tell);
         assert_eq!(holes(), [can_tell; 4]);
         write(area.address(1) + PAGE_BYTES, 5);
-        assert_eq!(holes(), [can_tell, false, can_tell, can_tell]);
-        assert_eq!(take_log(), Log::default());
+        // Of blocks that are allocated before they are written the kernel may say less, and never more.
+        let others = holes()[0];
+        assert_eq!(holes(), [others, false, others, others]);
+        assert!(can_tell || !others);
+        told.set(told.get() || others);
+        let log = take_log();
+        assert!(log == Log::default() || node.is_allocated_at_once(), "{log:?}");
     });
     assert!(told.get(), "of none of these objects");
 }

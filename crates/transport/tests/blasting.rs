@@ -5,7 +5,7 @@
 mod support;
 
 use core::num::NonZeroUsize;
-use multigrain_transport::{Authority, BootConfig, Header, LostReason, Mesh, Timeout};
+use multigrain_transport::{Authority, BootConfig, Conditions, Header, LostReason, Mesh, Timeout};
 use multigrain_types::NodeId;
 use std::time::{Duration, Instant};
 use support::{
@@ -35,7 +35,8 @@ fn pair(family: Family, part: Option<usize>, tls: bool) -> [Mesh; 2] {
             } else {
                 config(rank, &addresses, socket)
             };
-            boot(BootConfig { part: part.and_then(NonZeroUsize::new), ..plain })
+            let part = part.and_then(NonZeroUsize::new);
+            boot(BootConfig { conditions: Conditions { emulate: None, part }, ..plain })
         })
         .collect();
     let meshes: Vec<Mesh> = booting.into_iter().map(|one| one.join().unwrap().0.unwrap()).collect();
