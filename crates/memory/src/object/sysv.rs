@@ -40,9 +40,11 @@ impl SystemV {
         if unsafe { libc::shmctl(id, libc::IPC_RMID, core::ptr::null_mut()) } != 0 {
             return Err(refused("shmctl", bytes, last_errno()));
         }
-        attached.map_err(|error| match error {
-            MemoryError::System { call: "shmat", errno, .. } => refused("shmat", bytes, errno),
-            other => other,
+        attached.map_err(|error| {
+            if let MemoryError::System { call: "shmat", errno, .. } = error {
+                return refused("shmat", bytes, errno);
+            }
+            error
         })
     }
 

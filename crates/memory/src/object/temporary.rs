@@ -28,9 +28,11 @@ impl Temporary {
         let bytes = whole_pages(bytes)?;
         let failed = |call| move |errno| refused(call, bytes, errno);
         let file = placed(without_name(directory)).map_err(failed("open"))?;
-        set_length(&file, bytes).map_err(|error| match error {
-            MemoryError::System { errno, .. } => refused("ftruncate", bytes, errno),
-            other => other,
+        set_length(&file, bytes).map_err(|error| {
+            if let MemoryError::System { call, errno, .. } = error {
+                return refused(call, bytes, errno);
+            }
+            error
         })?;
         let temporary = Self { file, bytes };
         // What areas need, tried on the first page.
