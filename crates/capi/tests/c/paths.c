@@ -51,6 +51,7 @@ static void threads_race_for_a_page(void)
     int *page = SHARE("raced", 0, mg_malloc(PAGE));
 
     raced = page;
+    struct mg_stats before = stats_now();
     pthread_barrier_init(&begins, NULL, THREADS + 1);
     pthread_barrier_init(&ends, NULL, THREADS + 1);
     for (int i = 0; i < THREADS; i++)
@@ -67,6 +68,10 @@ static void threads_race_for_a_page(void)
     }
     for (int i = 0; i < THREADS; i++)
         CHECK(pthread_join(threads[i], NULL) == 0);
+    struct mg_stats after = stats_now();
+    uint64_t racing = after.racing_faults - before.racing_faults;
+    /* Who comes first is in no race; of two that come at the same moment both may be. */
+    CHECK(racing > 0 && racing <= after.read_faults - before.read_faults);
 }
 
 static void pages_are_prefetched_and_pushed(void)

@@ -19,7 +19,12 @@ type Row = (&'static str, &'static [(&'static str, &'static str)]);
 const ROWS: [Row; 9] = [
     (
         "faults",
-        &[("read_faults", "read"), ("write_faults", "write"), ("local_faults", "answered locally")],
+        &[
+            ("read_faults", "read"),
+            ("write_faults", "write"),
+            ("local_faults", "answered locally"),
+            ("racing_faults", "reads in a race"),
+        ],
     ),
     (
         "traffic",

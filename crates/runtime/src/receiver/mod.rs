@@ -12,6 +12,7 @@ pub(crate) mod critical_section;
 mod kept_claim;
 mod lock_window;
 pub(crate) mod parking;
+pub(crate) mod racing_faults;
 mod service_level;
 pub(crate) mod slots;
 mod wait;
