@@ -3,6 +3,7 @@
 //! `cargo run --example seeds [DIRECTORY]` makes DIRECTORY/TARGET/NAME, in `corpus` if not told.
 
 use multigrain_memory::VIEWS_BASE;
+use multigrain_protocol::coherence::Ranks;
 use multigrain_protocol::{
     Attach, BarrierMessage, ConditionMessage, Kind, LockMessage, Message, PageMessage,
     ReadWriteMessage, SemaphoreMessage, Turns,
@@ -41,6 +42,7 @@ fn messages() -> Vec<Message> {
         },
         PageMessage::PushReply,
         PageMessage::InvalidateRequest,
+        PageMessage::InvalidateTree { below: Ranks::new(0, 0b1100).unwrap_or(Ranks::NONE) },
         PageMessage::InvalidateReply,
         PageMessage::Ack { turn_us: 0 },
         PageMessage::AckNow,

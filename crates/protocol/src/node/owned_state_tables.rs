@@ -6,7 +6,7 @@ use multigrain_types::tree::Fan;
 use multigrain_types::{Consistency, MinipageId, NodeId};
 
 use super::state_tables::{Cell, SyncCell, Tables};
-use crate::coherence::{Entry, Holder};
+use crate::coherence::{Entry, Holder, TreeShape};
 use crate::consistency::{EngineKind, Homes};
 use crate::hlrc::Copy;
 use crate::mgs::{Client, Server};
@@ -24,6 +24,7 @@ pub struct OwnedTables {
     lazy: BTreeMap<MinipageId, Copy>,
     dynamic_after: u8,
     tracks: bool,
+    invalidations: TreeShape,
     sync: SyncTables,
     tracker: ReleaseTracker,
 }
@@ -51,6 +52,7 @@ impl OwnedTables {
             lazy: BTreeMap::new(),
             dynamic_after: DYNAMIC_AFTER,
             tracks: false,
+            invalidations: TreeShape::default(),
             sync: SyncTables::default(),
             tracker: ReleaseTracker::new(me),
         };
@@ -95,6 +97,12 @@ impl OwnedTables {
     #[must_use]
     pub fn with_fan(self, fan: Fan) -> Self {
         Self { sync: self.sync.with_fan(fan), tracker: self.tracker.with_fan(fan), ..self }
+    }
+
+    /// The same, in which invalidations go so.
+    #[must_use]
+    pub fn with_invalidations(self, invalidations: TreeShape) -> Self {
+        Self { invalidations, ..self }
     }
 
     /// Adds one minipage.
@@ -199,6 +207,9 @@ impl Cell for OwnedCell<'_> {
     }
     fn consistency(&self) -> Consistency {
         self.tables.placement(self.minipage).consistency
+    }
+    fn invalidations(&self) -> TreeShape {
+        self.tables.invalidations
     }
     fn dynamic_after(&self) -> Option<u8> {
         (Homes::of(self.consistency()) == Homes::Dynamic).then_some(self.tables.dynamic_after)

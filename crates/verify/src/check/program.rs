@@ -4,7 +4,9 @@ use crate::LockWindows;
 use core::fmt;
 
 use multigrain_protocol::Kind;
+use multigrain_protocol::coherence::TreeShape;
 use multigrain_protocol::sync::IDLE_TOKENS;
+use multigrain_types::tree::Fan;
 use multigrain_types::{MinipageId, NodeId};
 
 /// What a minipage holds in a checked state: the value last written, or one of the marks below.
@@ -268,6 +270,8 @@ pub struct Job {
     pub lock_windows: LockWindows,
     /// Whether what each thread read is part of the state: a litmus test.
     pub observe: bool,
+    /// How invalidations go.
+    pub invalidations: TreeShape,
     /// Idle tokens of locks that a node keeps.
     pub idle_tokens: u32,
 }
@@ -286,6 +290,7 @@ impl Job {
             asked_windows: false,
             lock_windows: LockWindows::None,
             observe: false,
+            invalidations: TreeShape::default(),
             idle_tokens: IDLE_TOKENS,
         }
     }
@@ -336,6 +341,13 @@ impl Job {
     #[must_use]
     pub fn with_progress(mut self) -> Self {
         self.progress = true;
+        self
+    }
+
+    /// Lets a node tell so many of an invalidation, where there are more copies than that.
+    #[must_use]
+    pub fn with_fan(mut self, fan: u16) -> Self {
+        self.invalidations = TreeShape { fan: Fan(fan), beyond: fan };
         self
     }
 
