@@ -58,6 +58,9 @@ complete -c multigrain -n "__fish_multigrain_using_subcommand run" -l wait -d 'H
 yield\t'Busy, but gives the core up between looks'
 block\t'Sleeps in the kernel'
 adaptive\t'Spins for a while, then sleeps'"
+complete -c multigrain -n "__fish_multigrain_using_subcommand run" -l service -d 'Which thread of a node serves what arrives: MIRAGE+\'s server process, or what is nearest to its interrupt level [default: helping]' -r -f -a "blocked\t'A thread of its own, asleep until something arrives'
+polling\t'A thread of its own that looks all the time; needs a core'
+helping\t'The threads that wait, and a thread of its own, asleep, while none does'"
 complete -c multigrain -n "__fish_multigrain_using_subcommand run" -l manager -d 'Where directory entries live [default: allocator]' -r -f -a "first\t'Node 0 manages everything'
 spread\t'Spread over the nodes'
 allocator\t'The node that allocated'"
@@ -77,6 +80,7 @@ complete -c multigrain -n "__fish_multigrain_using_subcommand run" -l encrypt -d
 on\t'Wherever it is TCP'
 off\t'Nowhere, for closed networks'"
 complete -c multigrain -n "__fish_multigrain_using_subcommand run" -l emulate -d 'Gives every link the latency of another network, one way, and its bandwidth in bits a second: `50us`, `10G` or `50us,10G`. Up to 100ms, and from 1M to 1000G' -r
+complete -c multigrain -n "__fish_multigrain_using_subcommand run" -l handshake -d 'Sends contents of minipages that are longer than a part in parts of so many bytes, from 64 to 1048576, each acknowledged before the next is sent: the handshake that MIRAGE+ measures blasting against. Without =BYTES they have 1024, as there. It is for measurements, and slower: otherwise contents travel as one stream [default: off]' -r
 complete -c multigrain -n "__fish_multigrain_using_subcommand run" -l timeout -d 'Ends the job after this many seconds, with exit code 124 (66 if --check-races has reported races). Output that its reader does not take within a second after that is lost' -r
 complete -c multigrain -n "__fish_multigrain_using_subcommand run" -l kill-after -d 'How long nodes may take to end after SIGTERM before they are killed, in seconds [default: 5 after a SIGTERM that is handed on, 0.5 where the launcher ends the job]' -r
 complete -c multigrain -n "__fish_multigrain_using_subcommand run" -s x -l env -d 'Sets a variable for every node; without a value it passes the variable on, as happens to the whole environment on this host, and to what begins with MULTIGRAIN_ on others. May be repeated' -r
@@ -102,6 +106,7 @@ complete -c multigrain -n "__fish_multigrain_using_subcommand doctor" -l shared 
 complete -c multigrain -n "__fish_multigrain_using_subcommand doctor" -l boot-timeout -d 'How long nodes wait for each other at the start, in seconds [default: 30, and more for many nodes: 292 for 1024]' -r
 complete -c multigrain -n "__fish_multigrain_using_subcommand doctor" -s v -l verbose -d 'Says also what is as it should be'
 complete -c multigrain -n "__fish_multigrain_using_subcommand doctor" -l json -d 'Says everything as one JSON object'
+complete -c multigrain -n "__fish_multigrain_using_subcommand doctor" -l sysv -d 'Looks also at what `multigrain run --sysv` needs'
 complete -c multigrain -n "__fish_multigrain_using_subcommand doctor" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and not __fish_seen_subcommand_from costs programs views node" -s h -l help -d 'Print help'
 complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and not __fish_seen_subcommand_from costs programs views node" -f -a "costs" -d 'What faults, fetches, messages, locks and barriers cost here, next to the physical floor'

@@ -35,10 +35,15 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     ),
     ("MULTIGRAIN_TRANSPORT", "What makes links to the addresses of peers (--transport)."),
     ("MULTIGRAIN_EMULATE", "The network that links are to be like (--emulate), such as 50us,10G."),
+    (
+        "MULTIGRAIN_HANDSHAKE",
+        "off, or the bytes of a part: longer contents are acknowledged part by part (--handshake).",
+    ),
     ("MULTIGRAIN_GUARD", "auto, uffd or mprotect (--guard)."),
     ("MULTIGRAIN_PATH", "memfd, file, sysv or mdup (--path)."),
     ("MULTIGRAIN_TRACKING", "faults or scans (--tracking)."),
     ("MULTIGRAIN_WAIT", "spin, yield, block or adaptive (--wait)."),
+    ("MULTIGRAIN_SERVICE", "blocked, polling or helping (--service)."),
     ("MULTIGRAIN_MANAGER", "first, spread or allocator (--manager)."),
     ("MULTIGRAIN_LEARN", "on or off (--learn)."),
     (

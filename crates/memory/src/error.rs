@@ -240,7 +240,7 @@ pub enum MemoryError {
     },
     /// The guard that was asked for does not work with the access path that was asked for.
     #[error(
-        "the {guard} guard does not work with --path {path}, for the kernel has it for memfds, shared anonymous memory and          files of a tmpfs only: use --guard mprotect with it"
+        "the {guard} guard does not work with --path {path}, for the kernel has it for memfds, shared anonymous memory and files of a tmpfs only: use --guard mprotect with it"
     )]
     PathNotGuarded {
         /// The guard.

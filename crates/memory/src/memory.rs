@@ -367,7 +367,7 @@ impl Memory {
     ) -> Result<(), MemoryError> {
         let limit = self.limit(minipage.area());
         let vpages = self.vpages(minipage)?;
-        if self.exports_change(minipage, 1, to)? {
+        if self.exports_change(minipage, 1, [from, to])? {
             return Ok(());
         }
         vpages.map_or(Ok(()), |vpages| self.guard.protect(vpages, from.min(limit), to.min(limit)))
@@ -385,7 +385,7 @@ impl Memory {
         from: Access,
         to: Access,
     ) -> Result<(), MemoryError> {
-        if self.exports_change(first, count, to)? {
+        if self.exports_change(first, count, [from, to])? {
             return Ok(());
         }
         let limit = self.limit(first.area());

@@ -70,6 +70,10 @@ impl Segment {
         self.policy
     }
 
+    pub(crate) fn object(&self) -> &Object {
+        &self.object
+    }
+
     /// Bytes of its object.
     pub(crate) fn bytes(&self) -> u64 {
         self.object.bytes()

@@ -183,10 +183,13 @@ fn all_that_a_path_has_mapped_is_kept_from_the_program_from_children_and_from_du
         let mut found = 0;
         let mut range = 0..0;
         for line in maps.lines() {
-            let first = line.split(' ').next().and_then(|word| word.split_once('-'));
+            let mut words = line.split(' ');
+            let first = words.next().and_then(|word| word.split_once('-'));
             let parse = |text| usize::from_str_radix(text, 16).ok();
             if let Some((Some(start), Some(end))) = first.map(|(a, b)| (parse(a), parse(b))) {
-                range = start..end;
+                // Of private ones none is the path's.
+                let is_shared = words.next().is_some_and(|rights| rights.ends_with('s'));
+                range = if is_shared { start..end } else { 0..0 };
             }
             let Some(flags) = line.strip_prefix("VmFlags:") else { continue };
             if range.len() == 1 << 30 {

@@ -5,6 +5,7 @@ mod limits;
 mod misspelt;
 mod variables;
 
+use core::num::NonZeroUsize;
 use std::env;
 use std::ffi::OsString;
 use std::time::Duration;
@@ -15,7 +16,7 @@ use multigrain_types::limits::MAX_THREADS;
 use multigrain_types::{Consistency, NodeId, Placement};
 
 use crate::error::Error;
-use crate::receiver::WaitMode;
+use crate::receiver::{ServiceLevel, WaitMode};
 pub use launch::Launch;
 use limits::{DEFAULT_SHARED_BYTES, MOST_BOOT_SECONDS};
 pub(crate) use misspelt::misspelt;
@@ -35,6 +36,8 @@ pub struct Config {
     pub memory: MemoryConfig,
     /// How threads wait.
     pub wait: WaitMode,
+    /// Who receives while they do.
+    pub service: ServiceLevel,
     /// Whether minipages fetched in every interval between barriers are fetched ahead.
     pub learn: bool,
     /// Whether release-consistent memory is checked for races.
@@ -53,6 +56,7 @@ impl Config {
             launch: Launch::default(),
             memory: MemoryConfig::new(DEFAULT_SHARED_BYTES, GuardChoice::Auto),
             wait: WaitMode::default(),
+            service: ServiceLevel::default(),
             learn: true,
             check_races: false,
             sharing: false,
@@ -100,6 +104,10 @@ impl Config {
         if config.memory.tracking == TrackingKind::Scans {
             config.scan()?;
         }
+        if let Some(text) = variable("SERVICE")? {
+            let levels = ServiceLevel::ALL.map(|level| (level.name(), level));
+            config.service = choose("SERVICE", &text, &levels)?;
+        }
         if let Some(text) = variable("WAIT")? {
             config.wait = choose(
                 "WAIT",
@@ -129,6 +137,12 @@ impl Config {
             let network = text.parse::<Emulation>();
             self.launch.links.emulate =
                 Some(network.map_err(|why| wrong("EMULATE", &format!("{text}: {why}")))?);
+        }
+        if let Some(text) = variables.get("HANDSHAKE")? {
+            self.launch.links.handshake = match text.as_str() {
+                "off" => None,
+                text => NonZeroUsize::new(number("HANDSHAKE", text, Self::PARTS)?),
+            };
         }
         if let Some(text) = variables.get("TRANSPORT")? {
             let transport = text.parse::<Transport>();
@@ -229,6 +243,10 @@ mod tests {
         for path in AccessPath::ALL {
             assert_eq!(of("MULTIGRAIN_PATH", path.name()).unwrap().memory.path, path);
         }
+        let parts = of("MULTIGRAIN_HANDSHAKE", "1024").unwrap().launch.links.handshake;
+        assert_eq!(parts.map(NonZeroUsize::get), Some(1024));
+        assert_eq!(of("MULTIGRAIN_HANDSHAKE", "off").unwrap().launch.links.handshake, None);
+        assert_eq!(of("MULTIGRAIN_SERVICE", "polling").unwrap().service, ServiceLevel::Polling);
         assert_eq!(of("MULTIGRAIN_RANK", "nonsense").unwrap().rank, NodeId(0));
         for (name, value) in [
             ("MULTIGRAIN_THREADS", "4097"),
@@ -239,6 +257,8 @@ mod tests {
             ("MULTIGRAIN_BOOT_SECONDS", "0"),
             ("MULTIGRAIN_BOOT_SECONDS", "1e-30"),
             ("MULTIGRAIN_EMULATE", "50"),
+            ("MULTIGRAIN_HANDSHAKE", "0"),
+            ("MULTIGRAIN_SERVICE", "always"),
             ("MULTIGRAIN_TRANSPORT", "pigeon"),
             ("MULTIGRAIN_PATH", "garden"),
         ] {

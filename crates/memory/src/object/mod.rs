@@ -20,11 +20,11 @@
 use core::ffi::c_void;
 use core::fmt;
 use core::ops::Range;
-use std::os::fd::{AsFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 use std::path::Path;
 
 use multigrain_types::PAGE_BYTES;
-use rustix::fs::ftruncate;
+use rustix::fs::{SeekFrom, ftruncate, seek};
 use rustix::io::Errno;
 use rustix::mm::{
     Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap, mmap_anonymous, mprotect, munlock,
@@ -183,6 +183,17 @@ impl Object {
 
     pub(crate) fn descriptor(&self) -> Option<RawFd> {
         self.0.descriptor()
+    }
+
+    /// Whether nothing is allocated for these bytes, which are zero then; false where that cannot be told.
+    pub(crate) fn is_hole(&self, offset: u64, bytes: u64) -> bool {
+        let Some(descriptor) = self.descriptor() else { return false };
+        // SAFETY: the object keeps it open.
+        let file = unsafe { BorrowedFd::borrow_raw(descriptor) };
+        match seek(file, SeekFrom::Data(offset)) {
+            Ok(data) => data >= offset + bytes,
+            Err(errno) => errno == Errno::NXIO,
+        }
     }
 
     /// Addresses that it has mapped for itself.

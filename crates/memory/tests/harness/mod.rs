@@ -70,8 +70,10 @@ static UPDATE: AtomicU64 = AtomicU64::new(0);
 fn fill(memory: &Memory, minipage: MinipageId, value: u32) {
     let (bytes, length) = memory.privileged(minipage);
     for word in 0..length / 4 {
-        // SAFETY: words of the minipage, aligned to four.
-        unsafe { bytes.cast::<u32>().add(word).write_volatile(value) };
+        // SAFETY: a word of the minipage.
+        let place = unsafe { bytes.cast::<u32>().add(word) };
+        // SAFETY: aligned to four.
+        unsafe { place.write_volatile(value) };
         if word % 128 == 0 {
             std::thread::yield_now();
         }
