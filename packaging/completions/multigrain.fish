@@ -108,11 +108,12 @@ complete -c multigrain -n "__fish_multigrain_using_subcommand doctor" -s v -l ve
 complete -c multigrain -n "__fish_multigrain_using_subcommand doctor" -l json -d 'Says everything as one JSON object'
 complete -c multigrain -n "__fish_multigrain_using_subcommand doctor" -l sysv -d 'Looks also at what `multigrain run --sysv` needs'
 complete -c multigrain -n "__fish_multigrain_using_subcommand doctor" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and not __fish_seen_subcommand_from costs programs views node" -s h -l help -d 'Print help'
-complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and not __fish_seen_subcommand_from costs programs views node" -f -a "costs" -d 'What faults, fetches, messages, locks and barriers cost here, next to the physical floor'
-complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and not __fish_seen_subcommand_from costs programs views node" -f -a "programs" -d 'How far programs on two nodes are from threads, from their floors, and where their time goes'
-complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and not __fish_seen_subcommand_from costs programs views node" -f -a "views" -d 'What many views cost: reading an array through 1 to 1664 of them (Figure 5)'
-complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and not __fish_seen_subcommand_from costs programs views node" -f -a "node" -d 'One node of a measuring job'
+complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and not __fish_seen_subcommand_from costs paths programs views node" -s h -l help -d 'Print help'
+complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and not __fish_seen_subcommand_from costs paths programs views node" -f -a "costs" -d 'What faults, fetches, messages, locks and barriers cost here, next to the physical floor'
+complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and not __fish_seen_subcommand_from costs paths programs views node" -f -a "paths" -d 'What access paths (run --path) cost: making memory, updating a page, fetching one, whole applications'
+complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and not __fish_seen_subcommand_from costs paths programs views node" -f -a "programs" -d 'How far programs on two nodes are from threads, from their floors, and where their time goes'
+complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and not __fish_seen_subcommand_from costs paths programs views node" -f -a "views" -d 'What many views cost: reading an array through 1 to 1664 of them (Figure 5)'
+complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and not __fish_seen_subcommand_from costs paths programs views node" -f -a "node" -d 'One node of a measuring job'
 complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and __fish_seen_subcommand_from costs" -l transport -d 'What carries the messages' -r -f -a "unix\t'Unix sockets'
 tcp\t'TCP over the loopback interface'
 both\t'One after the other'"
@@ -123,6 +124,10 @@ all\t'One after the other'"
 complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and __fish_seen_subcommand_from costs" -l json -d 'Prints one JSON object'
 complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and __fish_seen_subcommand_from costs" -l quick -d 'Few samples, fewer nodes: to see that it works'
 complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and __fish_seen_subcommand_from costs" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and __fish_seen_subcommand_from paths" -l apps-dir -d 'Where the applications are; where there are none their table is left out' -r -F
+complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and __fish_seen_subcommand_from paths" -l json -d 'Prints one JSON object'
+complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and __fish_seen_subcommand_from paths" -l quick -d 'Few samples and small inputs: to see that it works'
+complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and __fish_seen_subcommand_from paths" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and __fish_seen_subcommand_from programs" -l pairs -d 'Rounds, of which the medians are shown' -r
 complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and __fish_seen_subcommand_from programs" -l transport -d 'What carries the messages' -r -f -a "unix\t'Unix sockets'
 tcp\t'TCP over the loopback interface'
