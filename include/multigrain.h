@@ -709,6 +709,7 @@ struct mg_stats {
     uint64_t sem_posts;        /* mg_sem_post, of however many units */
     uint64_t cond_waits;       /* mg_cond_wait and mg_cond_timedwait */
     uint64_t cond_signals;     /* mg_cond_signal and mg_cond_broadcast */
+    uint64_t racing_faults;    /* of the read faults: while another thread of this node was served the same minipage */
 };
 /*
  * This node's counters since mg_init; `size` is sizeof(struct mg_stats). Later versions append counters:

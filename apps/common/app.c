@@ -22,7 +22,7 @@ struct figure {
     double value;
 };
 
-enum { MAX_FIGURES = 16, SECTION_COUNTS = 14 };
+enum { MAX_FIGURES = 16, SECTION_COUNTS = 15 };
 
 static struct {
     const struct app *app;
@@ -45,6 +45,7 @@ static uint64_t *section_count(struct shm_counts *c, size_t i)
         &c->read_faults,   &c->write_faults, &c->messages,        &c->bytes,      &c->competing,
         &c->twins,         &c->diffs,        &c->diff_bytes,      &c->notices,    &c->compute_ns,
         &c->fault_wait_ns, &c->lock_wait_ns, &c->barrier_wait_ns, &c->other_wait_ns,
+        &c->racing,
     };
 
     _Static_assert(sizeof all / sizeof *all == SECTION_COUNTS, "all of them");
@@ -335,6 +336,7 @@ static void print_result(const char *verdict)
            (unsigned long long)c->shared_bytes, (unsigned long long)c->read_faults,
            (unsigned long long)c->write_faults, (unsigned long long)c->messages,
            (unsigned long long)c->bytes, (unsigned long long)c->competing);
+    printf(" racing=%llu", (unsigned long long)c->racing);
     printf(" twins=%llu diffs=%llu diff_bytes=%llu notices=%llu",
            (unsigned long long)c->twins, (unsigned long long)c->diffs,
            (unsigned long long)c->diff_bytes, (unsigned long long)c->notices);

@@ -38,6 +38,7 @@ struct shm_counts {
     uint64_t lock_wait_ns;
     uint64_t barrier_wait_ns;
     uint64_t other_wait_ns;
+    uint64_t racing; /* read faults on what another thread of the node is served */
 };
 
 void shm_init(int *argc, char ***argv);

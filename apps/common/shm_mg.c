@@ -214,5 +214,6 @@ void shm_get_counts(struct shm_counts *out)
         .lock_wait_ns = stats.lock_wait_ns,
         .barrier_wait_ns = stats.barrier_wait_ns,
         .other_wait_ns = stats.other_wait_ns,
+        .racing = stats.racing_faults,
     };
 }

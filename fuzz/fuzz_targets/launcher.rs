@@ -21,6 +21,8 @@ fn check(message: &Message) {
         | Message::Crash { text, .. }
         | Message::Lost { text, .. }
         | Message::Waits(text)
+        | Message::Blocked(text)
+        | Message::Deadlock(text)
         | Message::Stats(text) => text,
         Message::Joining
         | Message::Ready

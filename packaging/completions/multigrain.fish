@@ -48,12 +48,19 @@ complete -c multigrain -n "__fish_multigrain_using_subcommand run" -l boot-timeo
 complete -c multigrain -n "__fish_multigrain_using_subcommand run" -l guard -d 'How accesses are noticed [default: auto]' -r -f -a "auto\t'Userfaultfd where the system allows it, else mprotect'
 uffd\t'Userfaultfd'
 mprotect\t'Mprotect and SIGSEGV'"
+complete -c multigrain -n "__fish_multigrain_using_subcommand run" -l path -d 'By which path a page is updated while the program\'s threads are kept from it: what its memory is mapped twice from [default: memfd]' -r -f -a "memfd\t'A memfd, which is memory alone'
+file\t'A file without a name in TMPDIR (/tmp), which costs disk writes; userfaultfd on tmpfs alone'
+sysv\t'A System V segment, removed at once; not with userfaultfd'
+mdup\t'Shared anonymous memory, whose mapping mremap duplicates'"
 complete -c multigrain -n "__fish_multigrain_using_subcommand run" -l tracking -d 'How a node finds what its threads write to lazily consistent pages whose home it is, where other nodes have copies [default: faults]' -r -f -a "faults\t'The first write since a release traps'
 scans\t'No write traps: the kernel opens the page, and a release asks it which it has opened (Linux 6.7; with the guard mprotect)'"
 complete -c multigrain -n "__fish_multigrain_using_subcommand run" -l wait -d 'How a thread waits for a reply [default: adaptive]' -r -f -a "spin\t'Busy: fastest, one core per waiting thread'
 yield\t'Busy, but gives the core up between looks'
 block\t'Sleeps in the kernel'
 adaptive\t'Spins for a while, then sleeps'"
+complete -c multigrain -n "__fish_multigrain_using_subcommand run" -l service -d 'Which thread of a node serves what arrives: MIRAGE+\'s server process, or what is nearest to its interrupt level [default: helping]' -r -f -a "blocked\t'A thread of its own, asleep until something arrives'
+polling\t'A thread of its own that looks all the time; needs a core'
+helping\t'The threads that wait, and a thread of its own, asleep, while none does'"
 complete -c multigrain -n "__fish_multigrain_using_subcommand run" -l manager -d 'Where directory entries live [default: allocator]' -r -f -a "first\t'Node 0 manages everything'
 spread\t'Spread over the nodes'
 allocator\t'The node that allocated'"
@@ -73,6 +80,7 @@ complete -c multigrain -n "__fish_multigrain_using_subcommand run" -l encrypt -d
 on\t'Wherever it is TCP'
 off\t'Nowhere, for closed networks'"
 complete -c multigrain -n "__fish_multigrain_using_subcommand run" -l emulate -d 'Gives every link the latency of another network, one way, and its bandwidth in bits a second: `50us`, `10G` or `50us,10G`. Up to 100ms, and from 1M to 1000G' -r
+complete -c multigrain -n "__fish_multigrain_using_subcommand run" -l handshake -d 'Sends contents of minipages that are longer than a part in parts of so many bytes, from 64 to 1048576, each acknowledged before the next is sent: the handshake that MIRAGE+ measures blasting against. Without =BYTES they have 1024, as there. It is for measurements, and slower: otherwise contents travel as one stream [default: off]' -r
 complete -c multigrain -n "__fish_multigrain_using_subcommand run" -l timeout -d 'Ends the job after this many seconds, with exit code 124 (66 if --check-races has reported races). Output that its reader does not take within a second after that is lost' -r
 complete -c multigrain -n "__fish_multigrain_using_subcommand run" -l kill-after -d 'How long nodes may take to end after SIGTERM before they are killed, in seconds [default: 5 after a SIGTERM that is handed on, 0.5 where the launcher ends the job]' -r
 complete -c multigrain -n "__fish_multigrain_using_subcommand run" -s x -l env -d 'Sets a variable for every node; without a value it passes the variable on, as happens to the whole environment on this host, and to what begins with MULTIGRAIN_ on others. May be repeated' -r
@@ -98,12 +106,14 @@ complete -c multigrain -n "__fish_multigrain_using_subcommand doctor" -l shared 
 complete -c multigrain -n "__fish_multigrain_using_subcommand doctor" -l boot-timeout -d 'How long nodes wait for each other at the start, in seconds [default: 30, and more for many nodes: 292 for 1024]' -r
 complete -c multigrain -n "__fish_multigrain_using_subcommand doctor" -s v -l verbose -d 'Says also what is as it should be'
 complete -c multigrain -n "__fish_multigrain_using_subcommand doctor" -l json -d 'Says everything as one JSON object'
+complete -c multigrain -n "__fish_multigrain_using_subcommand doctor" -l sysv -d 'Looks also at what `multigrain run --sysv` needs'
 complete -c multigrain -n "__fish_multigrain_using_subcommand doctor" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and not __fish_seen_subcommand_from costs programs views node" -s h -l help -d 'Print help'
-complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and not __fish_seen_subcommand_from costs programs views node" -f -a "costs" -d 'What faults, fetches, messages, locks and barriers cost here, next to the physical floor'
-complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and not __fish_seen_subcommand_from costs programs views node" -f -a "programs" -d 'How far programs on two nodes are from threads, from their floors, and where their time goes'
-complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and not __fish_seen_subcommand_from costs programs views node" -f -a "views" -d 'What many views cost: reading an array through 1 to 1664 of them (Figure 5)'
-complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and not __fish_seen_subcommand_from costs programs views node" -f -a "node" -d 'One node of a measuring job'
+complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and not __fish_seen_subcommand_from costs paths programs views node" -s h -l help -d 'Print help'
+complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and not __fish_seen_subcommand_from costs paths programs views node" -f -a "costs" -d 'What faults, fetches, messages, locks and barriers cost here, next to the physical floor'
+complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and not __fish_seen_subcommand_from costs paths programs views node" -f -a "paths" -d 'What access paths (run --path) cost: making memory, updating a page, fetching one, whole applications'
+complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and not __fish_seen_subcommand_from costs paths programs views node" -f -a "programs" -d 'How far programs on two nodes are from threads, from their floors, and where their time goes'
+complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and not __fish_seen_subcommand_from costs paths programs views node" -f -a "views" -d 'What many views cost: reading an array through 1 to 1664 of them (Figure 5)'
+complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and not __fish_seen_subcommand_from costs paths programs views node" -f -a "node" -d 'One node of a measuring job'
 complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and __fish_seen_subcommand_from costs" -l transport -d 'What carries the messages' -r -f -a "unix\t'Unix sockets'
 tcp\t'TCP over the loopback interface'
 both\t'One after the other'"
@@ -114,6 +124,10 @@ all\t'One after the other'"
 complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and __fish_seen_subcommand_from costs" -l json -d 'Prints one JSON object'
 complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and __fish_seen_subcommand_from costs" -l quick -d 'Few samples, fewer nodes: to see that it works'
 complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and __fish_seen_subcommand_from costs" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and __fish_seen_subcommand_from paths" -l apps-dir -d 'Where the applications are; where there are none their table is left out' -r -F
+complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and __fish_seen_subcommand_from paths" -l json -d 'Prints one JSON object'
+complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and __fish_seen_subcommand_from paths" -l quick -d 'Few samples and small inputs: to see that it works'
+complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and __fish_seen_subcommand_from paths" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and __fish_seen_subcommand_from programs" -l pairs -d 'Rounds, of which the medians are shown' -r
 complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and __fish_seen_subcommand_from programs" -l transport -d 'What carries the messages' -r -f -a "unix\t'Unix sockets'
 tcp\t'TCP over the loopback interface'

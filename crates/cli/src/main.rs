@@ -13,6 +13,7 @@ mod man;
 mod mistakes;
 #[cfg(feature = "mutants")]
 mod mutants;
+mod preload;
 mod proof;
 mod races;
 mod random;

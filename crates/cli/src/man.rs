@@ -35,9 +35,15 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     ),
     ("MULTIGRAIN_TRANSPORT", "What makes links to the addresses of peers (--transport)."),
     ("MULTIGRAIN_EMULATE", "The network that links are to be like (--emulate), such as 50us,10G."),
+    (
+        "MULTIGRAIN_HANDSHAKE",
+        "off, or the bytes of a part: longer contents are acknowledged part by part (--handshake).",
+    ),
     ("MULTIGRAIN_GUARD", "auto, uffd or mprotect (--guard)."),
+    ("MULTIGRAIN_PATH", "memfd, file, sysv or mdup (--path)."),
     ("MULTIGRAIN_TRACKING", "faults or scans (--tracking)."),
     ("MULTIGRAIN_WAIT", "spin, yield, block or adaptive (--wait)."),
+    ("MULTIGRAIN_SERVICE", "blocked, polling or helping (--service)."),
     ("MULTIGRAIN_MANAGER", "first, spread or allocator (--manager)."),
     ("MULTIGRAIN_LEARN", "on or off (--learn)."),
     (
@@ -138,7 +144,7 @@ fn write_page(directory: &Path, name: &str, command: Command) -> Result<()> {
         table(&mut more, "EXIT STATUS", MEANINGS);
         more.control("SH", ["ENVIRONMENT"]);
         more.text([roman(
-            "The launcher sets these for every node. THREADS, GUARD, TRACKING, WAIT, MANAGER, LEARN, \
+            "The launcher sets these for every node. THREADS, GUARD, PATH, TRACKING, WAIT, MANAGER, LEARN, \
              CONSISTENCY, CHECK_RACES, SHARING, SHARED and CHUNK may also be set by the user; options win \
              over them. A name that is nearly one of them is named on stderr.",
         )]);

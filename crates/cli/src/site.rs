@@ -1,16 +1,13 @@
 //! `multigrain site`: what a node of `multigrain run --sysv` is (ADR 55). Users do not call it.
 
+use crate::preload;
 use crate::run::SegmentCompression;
 use clap::Args;
 use multigrain_runtime::{Policy, SegmentOptions};
 use multigrain_types::{Compression, Consistency};
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
-
-/// The library that takes a program's System V calls.
-const LIBRARY: &str = "libmultigrain_sysv.so";
 
 /// Runs a program as the site of a node.
 #[derive(Debug, Args)]
@@ -41,8 +38,8 @@ pub(crate) fn run(args: &SiteArgs) -> ExitCode {
         .policy(policy)
         .window(Duration::from_micros(args.window))
         .compression(compression);
-    let ended =
-        library().and_then(|library| multigrain_sysv::site::run(&args.command, &library, options));
+    let ended = preload::library()
+        .and_then(|library| multigrain_sysv::site::run(&args.command, &library, options));
     match ended {
         Ok(code) => std::process::exit(code),
         Err(why) => {
@@ -50,21 +47,4 @@ pub(crate) fn run(args: &SiteArgs) -> ExitCode {
             ExitCode::FAILURE
         }
     }
-}
-
-/// Where the library lies: beside the command, or where it is installed with it.
-fn library() -> Result<PathBuf, String> {
-    let command = std::env::current_exe().map_err(|error| format!("/proc/self/exe: {error}"))?;
-    let beside = command.parent().unwrap_or(Path::new("/"));
-    let multiarch = format!("lib/{}-linux-gnu", std::env::consts::ARCH);
-    let installed = ["lib", "lib64", &multiarch].map(|lib| beside.join("..").join(lib));
-    let installed = installed.map(|lib| lib.join("multigrain"));
-    let mut places = std::iter::once(beside.to_owned()).chain(installed);
-    let found = places.find_map(|place| Some(place.join(LIBRARY)).filter(|file| file.is_file()));
-    found.ok_or_else(|| {
-        format!(
-            "{LIBRARY} is not beside {} or in ../lib/multigrain: install it again",
-            command.display()
-        )
-    })
 }

@@ -31,6 +31,27 @@ fn counts(job: &Value, key: &str) -> (f64, f64) {
 }
 
 #[test]
+fn paths_has_every_access_path_with_its_operations_and_a_fetch() {
+    let result = bench(&["paths", "--quick", "--json", "--apps-dir", "/nonexistent"]);
+    let of = |rows: &Value, at: &dyn Fn(&Value) -> Value| -> Vec<String> {
+        let paths = rows.as_array().unwrap().iter().map(at);
+        paths.map(|path| path["path"].as_str().unwrap().to_owned()).collect()
+    };
+    let operations = of(&result["operations"]["ways"], &|way| way[0].clone());
+    let fetches = of(&result["fetches"], &|fetched| fetched["way"].clone());
+    assert_eq!(operations, fetches);
+    for path in ["memfd", "file", "sysv", "mdup"] {
+        assert!(operations.iter().any(|found| found == path), "{path}: {operations:?}");
+    }
+    for way in result["operations"]["ways"].as_array().unwrap() {
+        for operation in ["make", "first_copy", "copy", "open", "close", "end"] {
+            assert!(way[1][operation]["median_us"].as_f64().unwrap() > 0.0, "{operation}: {way}");
+        }
+    }
+    assert_eq!(result["programs"].as_array().unwrap().len(), 0);
+}
+
+#[test]
 fn costs_has_every_row_of_table_1_and_the_counts_of_the_protocol() {
     let result =
         bench(&["costs", "--quick", "--json", "--transport", "unix", "--wait", "adaptive"]);

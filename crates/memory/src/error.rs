@@ -5,8 +5,7 @@
 use multigrain_types::{AreaId, MinipageId};
 use rustix::io::Errno;
 
-use crate::names::GuardKind;
-use crate::names::SegmentId;
+use crate::names::{AccessPath, GuardKind, SegmentId};
 
 /// An error of the memory layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -224,6 +223,30 @@ pub enum MemoryError {
     NoObject {
         /// Its error.
         errno: Errno,
+    },
+    /// The access path that was asked for cannot be had here, or has no more room.
+    #[error("no {bytes} shared bytes by --path {path} ({call}: {errno}): {remedy}")]
+    NoPath {
+        /// The path.
+        path: AccessPath,
+        /// The system call that failed.
+        call: &'static str,
+        /// Bytes wanted.
+        bytes: u64,
+        /// Its error.
+        errno: Errno,
+        /// What to do.
+        remedy: &'static str,
+    },
+    /// The guard that was asked for does not work with the access path that was asked for.
+    #[error(
+        "the {guard} guard does not work with --path {path}, for the kernel has it for memfds, shared anonymous memory and files of a tmpfs only: use --guard mprotect with it"
+    )]
+    PathNotGuarded {
+        /// The guard.
+        guard: GuardKind,
+        /// The path.
+        path: AccessPath,
     },
     /// A system call failed in a way nothing above describes.
     #[error("{call} of {bytes} bytes at {address:#x} failed: {errno}")]

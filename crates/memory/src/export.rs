@@ -15,7 +15,7 @@ use crate::error::MemoryError;
 ///
 /// [`Memory::export_with`]: crate::Memory::export_with
 pub trait Export: Debug + Send + Sync {
-    /// The access of this node to so many bytes of an area, from its first one on, becomes `to`; the locks of their
+    /// The access of this node to so many bytes of an area, from its first one on, goes from one to another; the locks of their
     /// minipages are held. When this returns no process beside this one can do more with them, and what any has written is at
     /// `contents`, their place in the privileged view. False if the area is not exported: nothing was done.
     ///
@@ -26,6 +26,6 @@ pub trait Export: Debug + Send + Sync {
         area: AreaId,
         bytes: Range<u64>,
         contents: *mut u8,
-        to: Access,
+        from_to: [Access; 2],
     ) -> Result<bool, MemoryError>;
 }

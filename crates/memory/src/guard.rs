@@ -8,11 +8,12 @@ use core::fmt;
 use core::str::FromStr;
 use std::os::fd::RawFd;
 
-use multigrain_types::Access;
+use multigrain_types::{Access, PAGE_BYTES};
 use rustix::mm::ProtFlags;
 
 use crate::error::MemoryError;
-use crate::names::GuardKind;
+use crate::names::{AccessPath, GuardKind};
+use crate::object::Object;
 
 mod mprotect;
 mod uffd;
@@ -106,6 +107,35 @@ pub(crate) fn choose(choice: GuardChoice) -> Result<(Box<dyn Guard>, String), Me
                  65,000 minipages"
             );
             Ok((Box::new(mprotect::Mprotect), note))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// The same for an object that came by that path, and not every guard works on.
+pub(crate) fn choose_for(
+    choice: GuardChoice,
+    path: AccessPath,
+    object: &Object,
+) -> Result<(Box<dyn Guard>, String), MemoryError> {
+    let (guard, note) = choose(choice)?;
+    // On a memfd it was tried.
+    let tried = match path {
+        AccessPath::Memfd => Ok(()),
+        AccessPath::File | AccessPath::SystemV | AccessPath::Mdup => {
+            object.try_on_a_page(|address| guard.attach(address, PAGE_BYTES, false))
+        }
+    };
+    match tried {
+        Ok(()) => Ok((guard, note)),
+        Err(MemoryError::NotGuarded { .. }) if choice == GuardChoice::Auto => {
+            let note = format!(
+                "mprotect, because userfaultfd does not work with --path {path} here: up to about 65,000 minipages"
+            );
+            Ok((Box::new(mprotect::Mprotect), note))
+        }
+        Err(MemoryError::NotGuarded { .. }) => {
+            Err(MemoryError::PathNotGuarded { guard: guard.kind(), path })
         }
         Err(error) => Err(error),
     }

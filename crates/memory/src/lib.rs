@@ -47,7 +47,7 @@ pub use layout::{
     VIEWS_BASE, VIEWS_END,
 };
 pub use memory::{Config, Memory};
-pub use names::{GuardKind, SegmentId};
+pub use names::{AccessPath, GuardKind, SegmentId};
 pub use object::{MOST_OBJECT_BYTES, Object};
 pub use segments::MAX_SEGMENTS;
 pub use signal_frame::{Trap, instruction};

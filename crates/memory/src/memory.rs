@@ -22,9 +22,9 @@ use crate::checksum::checksum;
 use crate::discard::Discard;
 use crate::error::MemoryError;
 use crate::export::Export;
-use crate::guard::{Guard, GuardChoice, Vpages, choose};
+use crate::guard::{Guard, GuardChoice, Vpages, choose, choose_for};
 use crate::layout::{Area, VIEW_ALIGN, VIEWS_END};
-use crate::names::{GuardKind, SegmentId};
+use crate::names::{AccessPath, GuardKind, SegmentId};
 use crate::object::Object;
 use crate::privileged::discard;
 use crate::segment::Segment;
@@ -39,6 +39,8 @@ pub struct Config {
     pub shared_bytes: u64,
     /// How the first segment is shared.
     pub policy: SegmentPolicy,
+    /// How its pages are mapped twice.
+    pub path: AccessPath,
     /// Which guard to use.
     pub guard: GuardChoice,
     /// How written pages are found.
@@ -49,8 +51,8 @@ impl Config {
     /// So many bytes under this guard, and the defaults of the rest.
     #[must_use]
     pub fn new(shared_bytes: u64, guard: GuardChoice) -> Self {
-        let (policy, tracking) = (SegmentPolicy::default(), TrackingKind::Faults);
-        Self { shared_bytes, policy, guard, tracking }
+        let (policy, path) = (SegmentPolicy::default(), AccessPath::default());
+        Self { shared_bytes, policy, path, guard, tracking: TrackingKind::Faults }
     }
 }
 
@@ -70,14 +72,15 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Makes memory of one segment, a memfd, and opens the guard.
+    /// Makes memory of one segment, and opens the guard.
     ///
     /// # Errors
-    /// A size out of range, addresses in use, a guard that was asked for by name and does not
-    /// work here, or a failing system call; for scans, those of [`Memory::with_tracking`].
+    /// A size out of range, addresses in use, an access path that cannot be had here, a guard that was asked for by
+    /// name and does not work here or with that path, or a failing system call; for scans, those of [`Memory::with_tracking`].
     pub fn new(config: &Config) -> Result<Self, MemoryError> {
-        let memory = Self::without_segments(config.guard)?;
-        memory.add_segment(Object::memfd(config.shared_bytes)?, config.policy)?;
+        let object = Object::of_path(config.path, config.shared_bytes)?;
+        let memory = Self::with_guard(choose_for(config.guard, config.path, &object)?)?;
+        memory.add_segment(object, config.policy)?;
         match config.tracking {
             TrackingKind::Faults => Ok(memory),
             TrackingKind::Scans => memory.with_tracking(),
@@ -89,11 +92,14 @@ impl Memory {
     /// # Errors
     /// A guard that was asked for by name and does not work here, or a failing system call.
     pub fn without_segments(guard: GuardChoice) -> Result<Self, MemoryError> {
+        Self::with_guard(choose(guard)?)
+    }
+
+    fn with_guard((guard, note): (Box<dyn Guard>, String)) -> Result<Self, MemoryError> {
         let bytes = page_size();
         if bytes != PAGE_BYTES {
             return Err(MemoryError::PageSize { bytes });
         }
-        let (guard, note) = choose(guard)?;
         let (areas, segments, discard) = (Areas::new()?, Segments::new(), Discard::default());
         let views = view_addresses::addresses()?;
         let exports = OnceLock::new();
@@ -361,7 +367,7 @@ impl Memory {
     ) -> Result<(), MemoryError> {
         let limit = self.limit(minipage.area());
         let vpages = self.vpages(minipage)?;
-        if self.exports_change(minipage, 1, to)? {
+        if self.exports_change(minipage, 1, [from, to])? {
             return Ok(());
         }
         vpages.map_or(Ok(()), |vpages| self.guard.protect(vpages, from.min(limit), to.min(limit)))
@@ -379,7 +385,7 @@ impl Memory {
         from: Access,
         to: Access,
     ) -> Result<(), MemoryError> {
-        if self.exports_change(first, count, to)? {
+        if self.exports_change(first, count, [from, to])? {
             return Ok(());
         }
         let limit = self.limit(first.area());

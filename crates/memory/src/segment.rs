@@ -70,6 +70,10 @@ impl Segment {
         self.policy
     }
 
+    pub(crate) fn object(&self) -> &Object {
+        &self.object
+    }
+
     /// Bytes of its object.
     pub(crate) fn bytes(&self) -> u64 {
         self.object.bytes()
@@ -111,6 +115,7 @@ impl Segment {
         {
             return Err(MemoryError::AddressTaken { address: area.base, end: area.base + span });
         }
+        self.object.reserve(area.file_offset, area.bytes)?;
         self.map_views(area, guard.first_protection(fresh))?;
         let settled = settle(area.base, span).and_then(|()| guard.attach(area.base, span, fresh));
         if let Err(error) = settled {
@@ -134,7 +139,9 @@ impl Segment {
 
     /// Whether any of its addresses beside the views is among those.
     pub(crate) fn keeps(&self, any: impl Fn(&Range<usize>) -> bool) -> bool {
-        any(&self.privileged.addresses()) || self.adopted().is_some_and(any)
+        any(&self.privileged.addresses())
+            || self.object.original().is_some_and(|original| any(&original))
+            || self.adopted().is_some_and(any)
     }
 
     /// Unlocks the views and the privileged view.

@@ -115,9 +115,32 @@ fn fresh_page_shapes_never_trap_and_need_no_populating() {
                 }
                 write(address + 8, 1);
             }
-            assert_eq!(take_log(), Log::default());
+            let log = take_log();
+            assert_eq!(log.real, 0);
+            assert!(log.spurious == 0 || node.is_allocated_at_once(), "{log:?}");
         }
     });
+}
+
+#[test]
+fn a_minipage_is_a_hole_until_somebody_writes_it_where_the_kernel_can_tell() {
+    let told = core::cell::Cell::new(false);
+    with_objects(SHARED, |node| {
+        let area = node.area(0, 0, 16, 8, Shape::Pages { pages: 2 });
+        node.map(area, true);
+        let holes = || [0, 1, 2, 3].map(|index| node.memory.is_hole(minipage(&area, index)));
+        let can_tell = node.memory.is_hole(minipage(&area, 0));
+        assert_eq!(holes(), [can_tell; 4]);
+        write(area.address(1) + PAGE_BYTES, 5);
+        // Of blocks that are allocated before they are written the kernel may say less, and never more.
+        let others = holes()[0];
+        assert_eq!(holes(), [others, false, others, others]);
+        assert!(can_tell || !others);
+        told.set(told.get() || others);
+        let log = take_log();
+        assert!(log == Log::default() || node.is_allocated_at_once(), "{log:?}");
+    });
+    assert!(told.get(), "of none of these objects");
 }
 
 #[test]
@@ -356,7 +379,7 @@ fn a_run_of_minipages_loses_write_access_at_once_and_its_neighbours_do_not() {
 
 #[test]
 fn a_retired_area_has_no_addresses_and_its_bytes_are_nobodys() {
-    with_guards(SHARED, |node| {
+    with_paths(SHARED, |node| {
         for (id, shape) in (0..).step_by(2).zip(SHAPES) {
             let area = node.area(id, 4, 8, 8, shape);
             node.map(area, true);

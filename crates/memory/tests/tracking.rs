@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use harness::*;
-use multigrain_memory::{Area, Config, GuardChoice, Memory, MemoryError, Shape};
+use multigrain_memory::{AccessPath, Area, Config, GuardChoice, Memory, MemoryError, Shape};
 use multigrain_types::{Access, AreaId};
 
 const SHARED: u64 = 64 << 20;
@@ -15,8 +15,8 @@ const PAGES: u64 = 300;
 
 /// An area of 300 pages, in minipages of one page and of three. None of it is tracked yet.
 fn with_areas(fresh: bool, test: impl Fn(&Node, &Area)) {
-    for pages in [1, 3] {
-        let Some(node) = Node::start_tracking(SHARED) else { return };
+    for (path, pages) in AccessPath::ALL.into_iter().flat_map(|path| [(path, 1), (path, 3)]) {
+        let Some(node) = Node::start_tracking(path, SHARED) else { return };
         let area = area(0, 0, 0, PAGES, Shape::Pages { pages });
         node.map(area, fresh);
         node.memory.track_area(area.id).unwrap();

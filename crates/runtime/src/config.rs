@@ -5,17 +5,18 @@ mod limits;
 mod misspelt;
 mod variables;
 
+use core::num::NonZeroUsize;
 use std::env;
 use std::ffi::OsString;
 use std::time::Duration;
 
-use multigrain_memory::{Config as MemoryConfig, GuardChoice, TrackingKind};
+use multigrain_memory::{AccessPath, Config as MemoryConfig, GuardChoice, TrackingKind};
 use multigrain_transport::{Emulation, Transport};
 use multigrain_types::limits::MAX_THREADS;
 use multigrain_types::{Consistency, NodeId, Placement};
 
 use crate::error::Error;
-use crate::receiver::WaitMode;
+use crate::receiver::{ServiceLevel, WaitMode};
 pub use launch::Launch;
 use limits::{DEFAULT_SHARED_BYTES, MOST_BOOT_SECONDS};
 pub(crate) use misspelt::misspelt;
@@ -35,6 +36,8 @@ pub struct Config {
     pub memory: MemoryConfig,
     /// How threads wait.
     pub wait: WaitMode,
+    /// Who receives while they do.
+    pub service: ServiceLevel,
     /// Whether minipages fetched in every interval between barriers are fetched ahead.
     pub learn: bool,
     /// Whether release-consistent memory is checked for races.
@@ -53,6 +56,7 @@ impl Config {
             launch: Launch::default(),
             memory: MemoryConfig::new(DEFAULT_SHARED_BYTES, GuardChoice::Auto),
             wait: WaitMode::default(),
+            service: ServiceLevel::default(),
             learn: true,
             check_races: false,
             sharing: false,
@@ -100,6 +104,10 @@ impl Config {
         if config.memory.tracking == TrackingKind::Scans {
             config.scan()?;
         }
+        if let Some(text) = variable("SERVICE")? {
+            let levels = ServiceLevel::ALL.map(|level| (level.name(), level));
+            config.service = choose("SERVICE", &text, &levels)?;
+        }
         if let Some(text) = variable("WAIT")? {
             config.wait = choose(
                 "WAIT",
@@ -129,6 +137,12 @@ impl Config {
             let network = text.parse::<Emulation>();
             self.launch.links.emulate =
                 Some(network.map_err(|why| wrong("EMULATE", &format!("{text}: {why}")))?);
+        }
+        if let Some(text) = variables.get("HANDSHAKE")? {
+            self.launch.links.handshake = match text.as_str() {
+                "off" => None,
+                text => NonZeroUsize::new(number("HANDSHAKE", text, Self::PARTS)?),
+            };
         }
         if let Some(text) = variables.get("TRANSPORT")? {
             let transport = text.parse::<Transport>();
@@ -172,6 +186,10 @@ impl Config {
                     ("mprotect", GuardChoice::Mprotect),
                 ],
             )?;
+        }
+        if let Some(text) = variables.get("PATH")? {
+            let path = text.parse::<AccessPath>();
+            self.memory.path = path.map_err(|why| wrong("PATH", &format!("{text}: {why}")))?;
         }
         if let Some(text) = variables.get("TRACKING")? {
             let kinds = [("faults", TrackingKind::Faults), ("scans", TrackingKind::Scans)];
@@ -222,6 +240,13 @@ mod tests {
         assert_eq!(of("MULTIGRAIN_SHARED", "1048576").unwrap().memory.shared_bytes, 1 << 20);
         assert_eq!(of("MULTIGRAIN_SHARED", "1G").unwrap().memory.shared_bytes, 1 << 30);
         assert_eq!(of("MULTIGRAIN_TRANSPORT", "tcp").unwrap().launch.links.transport.name(), "tcp");
+        for path in AccessPath::ALL {
+            assert_eq!(of("MULTIGRAIN_PATH", path.name()).unwrap().memory.path, path);
+        }
+        let parts = of("MULTIGRAIN_HANDSHAKE", "1024").unwrap().launch.links.handshake;
+        assert_eq!(parts.map(NonZeroUsize::get), Some(1024));
+        assert_eq!(of("MULTIGRAIN_HANDSHAKE", "off").unwrap().launch.links.handshake, None);
+        assert_eq!(of("MULTIGRAIN_SERVICE", "polling").unwrap().service, ServiceLevel::Polling);
         assert_eq!(of("MULTIGRAIN_RANK", "nonsense").unwrap().rank, NodeId(0));
         for (name, value) in [
             ("MULTIGRAIN_THREADS", "4097"),
@@ -232,7 +257,10 @@ mod tests {
             ("MULTIGRAIN_BOOT_SECONDS", "0"),
             ("MULTIGRAIN_BOOT_SECONDS", "1e-30"),
             ("MULTIGRAIN_EMULATE", "50"),
+            ("MULTIGRAIN_HANDSHAKE", "0"),
+            ("MULTIGRAIN_SERVICE", "always"),
             ("MULTIGRAIN_TRANSPORT", "pigeon"),
+            ("MULTIGRAIN_PATH", "garden"),
         ] {
             let error = of(name, value).unwrap_err().to_string();
             assert!(error.contains(&format!("{name} cannot be {value}")), "{error}");

@@ -47,6 +47,7 @@ pub struct Stats {
     pub sem_posts: u64,
     pub cond_waits: u64,
     pub cond_signals: u64,
+    pub racing_faults: u64,
 }
 
 /// What the runtime itself counts; the mesh counts frames.
@@ -82,10 +83,11 @@ pub(crate) enum Count {
     SemaphorePosts,
     ConditionWaits,
     ConditionSignals,
+    RacingFaults,
 }
 
 /// How many there are.
-const COUNTS: usize = Count::ConditionSignals as usize + 1;
+const COUNTS: usize = Count::RacingFaults as usize + 1;
 
 /// The counters of a node.
 #[derive(Debug, Default)]
@@ -178,6 +180,7 @@ impl Stats {
             sem_posts: read(Count::SemaphorePosts),
             cond_waits: read(Count::ConditionWaits),
             cond_signals: read(Count::ConditionSignals),
+            racing_faults: read(Count::RacingFaults),
         }
     }
 }

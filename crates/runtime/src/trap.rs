@@ -22,7 +22,7 @@ use crate::driver::held_instructions;
 use crate::error::Error;
 use crate::inside::Inside;
 use crate::prefetch::Prefetcher;
-use crate::receiver::critical_section;
+use crate::receiver::{critical_section, racing_faults};
 use crate::signals;
 use crate::stats::Count;
 use crate::time_windows::now_ns;
@@ -177,7 +177,11 @@ impl Entry {
         }
         let pinned = driver.begin_access(thread, minipage, context);
         let for_ = For::Instruction { pinned, since_ns, kind };
+        if racing_faults::begin(thread, minipage) && kind == Kind::Read {
+            driver.counters().add(Count::RacingFaults, 1);
+        }
         let at_once = self.prefetcher.fetch(driver, (thread, slot), minipage, kind, for_);
+        racing_faults::end(thread);
         driver.engine().served(trapped);
         held_instructions::leave(context);
         if let Some(sharing) = sharing {

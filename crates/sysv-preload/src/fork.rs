@@ -1,6 +1,6 @@
 //! What a fork does to this library, in its order.
 
-use crate::{named_semaphores, segments, site};
+use crate::{cancellation, named_semaphores, segments, site};
 
 /// Registers it, before the program runs.
 #[used]
@@ -19,11 +19,11 @@ extern "C" fn before_fork() {
 }
 
 extern "C" fn in_parent() {
-    site::in_parent();
     named_semaphores::in_parent();
 }
 
 extern "C" fn in_child() {
+    cancellation::in_child();
     segments::in_child();
     site::in_child();
     named_semaphores::in_child();

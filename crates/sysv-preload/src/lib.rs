@@ -6,6 +6,9 @@
 //! given only in system calls, which say EFAULT of bad ones as the kernel's own System V calls do.
 #![expect(unsafe_code, reason = "C functions with the pointers of a program")]
 
+pub mod cancellation;
+mod datagrams;
+pub mod deep_binding;
 mod fork;
 pub mod messages;
 pub mod named_semaphores;

@@ -5,7 +5,9 @@ use core::mem::size_of;
 
 use multigrain_types::sysv::{Ask, MOST_BEHIND};
 
-use crate::site::{Bytes, ask, exchange};
+use crate::cancellation;
+use crate::datagrams::Bytes;
+use crate::site::{ask, exchange, exchange_at_point};
 use crate::waits::Wait;
 use crate::{failed, returned};
 
@@ -20,7 +22,7 @@ pub extern "C" fn msgget(key: libc::key_t, flags: c_int) -> c_int {
 /// # Safety
 /// As the system call: a long and `bytes` behind it.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn msgsnd(
+pub unsafe extern "C-unwind" fn msgsnd(
     id: c_int,
     message: *const c_void,
     bytes: usize,
@@ -31,8 +33,13 @@ pub unsafe extern "C" fn msgsnd(
     }
     let both = (Bytes(message.cast_mut(), size_of::<c_long>() + bytes), Bytes::NONE);
     let arguments = [id.into(), flags.into(), 0, 0];
-    let answered = exchange(Ask::MsgSend, arguments, both, -1, Wait::Event(None));
-    returned(answered.map(|it| it.result))
+    loop {
+        cancellation::point();
+        match exchange_at_point(Ask::MsgSend, arguments, both, Wait::Event(None)) {
+            Err(cancellation::ENDED) => {}
+            answered => return returned(answered.map(|it| it.result)),
+        }
+    }
 }
 
 /// msgrcv(2).
@@ -40,7 +47,7 @@ pub unsafe extern "C" fn msgsnd(
 /// # Safety
 /// As the system call: room for a long and `bytes` behind it.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn msgrcv(
+pub unsafe extern "C-unwind" fn msgrcv(
     id: c_int,
     message: *mut c_void,
     bytes: usize,
@@ -52,9 +59,13 @@ pub unsafe extern "C" fn msgrcv(
     };
     let both = (Bytes::NONE, Bytes(message, size_of::<c_long>() + bytes.min(MOST_BEHIND)));
     let arguments = [id.into(), most, kind, flags.into()];
-    match exchange(Ask::MsgReceive, arguments, both, -1, Wait::Event(None)) {
-        Ok(answered) => isize::try_from(answered.result).unwrap_or(0),
-        Err(errno) => failed(errno) as isize,
+    loop {
+        cancellation::point();
+        match exchange_at_point(Ask::MsgReceive, arguments, both, Wait::Event(None)) {
+            Ok(answered) => return isize::try_from(answered.result).unwrap_or(0),
+            Err(cancellation::ENDED) => {}
+            Err(errno) => return failed(errno) as isize,
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 //! A `sem_t` of the C library is memory that threads of one machine wait at. What sem_open returns here is a record of this
 //! library, known by its address, and calls with it go to the site; those with any other `sem_t` go to the C library.
 //!
-//! A wait is no cancellation point. An exec forgets the records; the process counts as having them open until its end.
+//! An exec forgets the records; the process counts as having them open until its end.
 
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
@@ -14,10 +14,12 @@ use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, Ordering};
 use libc::{sem_t, timespec};
 use multigrain_types::sysv::{Ask, MOST_NAME};
 
+use crate::cancellation;
+use crate::datagrams::{Bytes, close};
 use crate::errno;
 use crate::names::{name_of, unlink};
-use crate::site::{Bytes, ask, close, exchange};
-use crate::waits::Wait;
+use crate::site::{ask, exchange_at_point};
+use crate::waits::{Blocked, Wait};
 use crate::{failed, returned};
 
 /// What a `sem_t *` of sem_open points to, as large as a `sem_t`.
@@ -103,7 +105,7 @@ impl Next {
 
     /// Calls it with a semaphore and what else there is, in the registers that a function of fewer does not look at.
     fn call(&self, semaphore: *mut sem_t, clock: usize, at: usize) -> c_int {
-        type Function = unsafe extern "C" fn(*mut sem_t, usize, usize) -> c_int;
+        type Function = unsafe extern "C-unwind" fn(*mut sem_t, usize, usize) -> c_int;
         let found = self.find();
         if found.is_null() {
             return failed(libc::ENOSYS);
@@ -148,6 +150,7 @@ pub unsafe extern "C" fn sem_open(
     let opened = name_of(name, MOST_NAME).and_then(|name| {
         let flags = flags & (libc::O_CREAT | libc::O_EXCL);
         let (mode, value) = if flags & libc::O_CREAT == 0 { (0, 0) } else { (mode, value) };
+        let _no_signals = Blocked::new();
         begin_change();
         let opened = open(name, [flags.into(), mode.into(), value.into(), 0]);
         end_change();
@@ -169,6 +172,7 @@ fn open(name: Bytes, arguments: [i64; 4]) -> Result<&'static Record, c_int> {
     let record =
         RECORDS.iter().find(is_it).or_else(|| RECORDS.iter().find(|record| !record.is_open()));
     let Some(record) = record else {
+        // It has it open until its end where this fails.
         let _ = ask(Ask::PosixSemClose, [id.into(), 0, 0, 0], Bytes::NONE);
         return Err(libc::EMFILE);
     };
@@ -184,6 +188,7 @@ fn open(name: Bytes, arguments: [i64; 4]) -> Result<&'static Record, c_int> {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sem_close(semaphore: *mut sem_t) -> c_int {
     let Some(record) = record_at(semaphore) else { return CLOSE.call(semaphore, 0, 0) };
+    let _no_signals = Blocked::new();
     begin_change();
     let closed = if record.is_open() {
         let last = record.opens.fetch_sub(1, Ordering::Relaxed) == 1;
@@ -233,7 +238,18 @@ pub unsafe extern "C" fn sem_post(semaphore: *mut sem_t) -> c_int {
 
 fn wait(id: i32, how: Wait) -> Result<i64, c_int> {
     let none = (Bytes::NONE, Bytes::NONE);
-    exchange(Ask::PosixSemWait, [id.into(), 1, 0, 0], none, -1, how).map(|it| it.result)
+    exchange_at_point(Ask::PosixSemWait, [id.into(), 1, 0, 0], none, how).map(|it| it.result)
+}
+
+/// Waits, and is a cancellation point.
+fn wait_at_point(attempt: impl Fn() -> Result<i64, c_int>) -> c_int {
+    loop {
+        cancellation::point();
+        match attempt() {
+            Err(cancellation::ENDED) => {}
+            waited => return returned(waited),
+        }
+    }
 }
 
 /// sem_wait(3).
@@ -241,9 +257,9 @@ fn wait(id: i32, how: Wait) -> Result<i64, c_int> {
 /// # Safety
 /// As the C library's: a semaphore.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sem_wait(semaphore: *mut sem_t) -> c_int {
+pub unsafe extern "C-unwind" fn sem_wait(semaphore: *mut sem_t) -> c_int {
     match owner(semaphore) {
-        Owner::Job(id) => returned(wait(id, Wait::Restarting)),
+        Owner::Job(id) => wait_at_point(|| wait(id, Wait::Restarting)),
         Owner::Closed => failed(libc::EINVAL),
         Owner::Library => WAIT.call(semaphore, 0, 0),
     }
@@ -267,9 +283,12 @@ pub unsafe extern "C" fn sem_trywait(semaphore: *mut sem_t) -> c_int {
 /// # Safety
 /// As the C library's: a semaphore and a time.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sem_timedwait(semaphore: *mut sem_t, until: *const timespec) -> c_int {
+pub unsafe extern "C-unwind" fn sem_timedwait(
+    semaphore: *mut sem_t,
+    until: *const timespec,
+) -> c_int {
     match owner(semaphore) {
-        Owner::Job(id) => returned(wait_until(id, libc::CLOCK_REALTIME, until)),
+        Owner::Job(id) => wait_at_point(|| wait_until(id, libc::CLOCK_REALTIME, until)),
         Owner::Closed => failed(libc::EINVAL),
         Owner::Library => TIMED_WAIT.call(semaphore, until.expose_provenance(), 0),
     }
@@ -280,13 +299,13 @@ pub unsafe extern "C" fn sem_timedwait(semaphore: *mut sem_t, until: *const time
 /// # Safety
 /// As the C library's: a semaphore and a time.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sem_clockwait(
+pub unsafe extern "C-unwind" fn sem_clockwait(
     semaphore: *mut sem_t,
     clock: libc::clockid_t,
     until: *const timespec,
 ) -> c_int {
     match owner(semaphore) {
-        Owner::Job(id) => returned(wait_until(id, clock, until)),
+        Owner::Job(id) => wait_at_point(|| wait_until(id, clock, until)),
         Owner::Closed => failed(libc::EINVAL),
         Owner::Library => {
             // The low half of a register is an int.
@@ -337,13 +356,28 @@ pub unsafe extern "C" fn sem_getvalue(semaphore: *mut sem_t, value: *mut c_int) 
     returned(asked.map(|_| 0))
 }
 
+/// The signals that were blocked before a fork.
+struct BeforeFork(UnsafeCell<libc::sigset_t>);
+
+// SAFETY: who changes has it alone.
+unsafe impl Sync for BeforeFork {}
+
+// SAFETY: zeroes are a set.
+static BEFORE_FORK: BeforeFork =
+    BeforeFork(UnsafeCell::new(unsafe { MaybeUninit::zeroed().assume_init() }));
+
 /// Of the fork under way: a pipe on which the child says that the site knows of it, and its parent. -1 and 0 where there is none.
 static KNOWN: [AtomicI32; 2] = [const { AtomicI32::new(-1) }; 2];
 static PARENT: AtomicI32 = AtomicI32::new(0);
 
 /// Has the parent wait until the child has what it has open: it may close it or end at once.
+///
+/// No handler runs until the fork is over: one that forks, or opens a semaphore, would wait for its own thread.
 pub(crate) fn before_fork() {
+    let before = Blocked::new().keep();
     begin_change();
+    // SAFETY: who changes has the place for itself.
+    unsafe { BEFORE_FORK.0.get().write(before) };
     if !RECORDS.iter().any(Record::is_open) {
         return;
     }
@@ -369,14 +403,22 @@ pub(crate) fn in_parent() {
         {}
         close(to_read);
     }
+    fork_is_over();
+}
+
+fn fork_is_over() {
+    // SAFETY: as in `before_fork`, which has written it.
+    let before = unsafe { BEFORE_FORK.0.get().read() };
     end_change();
+    Blocked::restore(&before);
 }
 
 pub(crate) fn in_child() {
     let ends = KNOWN.each_ref().map(|end| end.swap(-1, Ordering::Relaxed));
     if RECORDS.iter().any(Record::is_open) {
+        // Where it fails calls of the child do, with EINVAL.
         let _ = about(Ask::PosixInherit, PARENT.load(Ordering::Relaxed));
     }
     ends.into_iter().filter(|&end| end >= 0).for_each(close);
-    end_change();
+    fork_is_over();
 }

@@ -11,10 +11,11 @@ use libc::off_t;
 use multigrain_types::PAGE_BYTES;
 use multigrain_types::sysv::Ask;
 
+use crate::datagrams::{Answered, Bytes, close};
 use crate::errno;
 use crate::names::{name_of, unlink};
 use crate::segments::{forget_read_only, guard, map, unmap};
-use crate::site::{Answered, Bytes, ask, close, exchange};
+use crate::site::{ask, exchange};
 use crate::waits::Wait;
 use crate::{failed, returned};
 
@@ -48,24 +49,21 @@ pub unsafe extern "C" fn shm_unlink(name: *const c_char) -> c_int {
     returned(unlink(Ask::PosixShmUnlink, name, MOST_NAME))
 }
 
-/// Inode and device of a descriptor that may be one of an object.
-fn identity(descriptor: RawFd) -> Result<(i64, [u8; 8]), c_int> {
+/// Whether a descriptor may be one of an object.
+fn is_proxy(descriptor: RawFd) -> Result<(), c_int> {
     // SAFETY: takes numbers.
     let flags = unsafe { libc::fcntl(descriptor, libc::F_GETFL) };
     if flags < 0 || flags & libc::O_PATH == 0 {
         return Err(libc::EBADF);
     }
-    let mut about = MaybeUninit::<libc::stat>::zeroed();
-    // SAFETY: the kernel writes the structure.
-    unsafe { libc::fstat(descriptor, about.as_mut_ptr()) };
-    // SAFETY: zeroed is one, too.
-    let about = unsafe { about.assume_init() };
-    Ok((about.st_ino.cast_signed(), about.st_dev.to_ne_bytes()))
+    Ok(())
 }
 
 fn set_size(descriptor: RawFd, bytes: off_t) -> Result<i64, c_int> {
-    let (inode, device) = identity(descriptor)?;
-    ask(Ask::PosixShmSize, [inode, bytes, 0, 0], Bytes::of(&raw const device))
+    is_proxy(descriptor)?;
+    let none = (Bytes::NONE, Bytes::NONE);
+    exchange(Ask::PosixShmSize, [bytes, 0, 0, 0], none, descriptor, Wait::Answer)
+        .map(|it| it.result)
 }
 
 /// ftruncate(2): the first one of an object gives it its size.
@@ -106,7 +104,7 @@ pub extern "C" fn posix_fallocate64(descriptor: c_int, offset: off_t, bytes: off
 }
 
 fn allocate(descriptor: RawFd, end: off_t) -> Result<(), c_int> {
-    identity(descriptor)?;
+    is_proxy(descriptor)?;
     let mut about = MaybeUninit::<libc::stat>::zeroed();
     // SAFETY: the kernel writes the structure.
     unsafe { libc::fstat(descriptor, about.as_mut_ptr()) };
@@ -205,26 +203,26 @@ struct Wanted {
 
 impl Wanted {
     fn map(self, descriptor: RawFd) -> Result<usize, c_int> {
-        let identity = identity(descriptor)?;
+        is_proxy(descriptor)?;
         if self.bytes == 0 {
             return Err(libc::EINVAL);
         }
         let bytes = self.bytes.checked_next_multiple_of(PAGE_BYTES).ok_or(libc::ENOMEM)?;
         let whole = Self { bytes, ..self };
         match self.flags & libc::MAP_TYPE {
-            libc::MAP_SHARED | libc::MAP_SHARED_VALIDATE => whole.map_shared(identity),
-            libc::MAP_PRIVATE => whole.copy(identity),
+            libc::MAP_SHARED | libc::MAP_SHARED_VALIDATE => whole.map_shared(descriptor),
+            libc::MAP_PRIVATE => whole.copy(descriptor),
             _ => Err(libc::EINVAL),
         }
     }
 
-    fn map_shared(self, (inode, device): (i64, [u8; 8])) -> Result<usize, c_int> {
-        let both = (Bytes::of(&raw const device), Bytes::NONE);
+    fn map_shared(self, of: RawFd) -> Result<usize, c_int> {
+        let both = (Bytes::NONE, Bytes::NONE);
         let writes = i64::from(self.protection & libc::PROT_WRITE != 0);
         let length = i64::try_from(self.bytes).map_err(|_| libc::ENOMEM)?;
-        let arguments = [inode, writes, self.offset, length];
+        let arguments = [writes, self.offset, length, 0];
         let Answered { result, extra: [suggested, id], descriptor } =
-            exchange(Ask::PosixShmMap, arguments, both, -1, Wait::Answer)?;
+            exchange(Ask::PosixShmMap, arguments, both, of, Wait::Answer)?;
         let id = c_int::try_from(id).map_err(|_| libc::EPROTO)?;
         let mapped = self.place(descriptor, usize::try_from(suggested).unwrap_or(0));
         close(descriptor);
@@ -235,6 +233,7 @@ impl Wanted {
             guarded.inspect_err(|_| unmap(start, self.bytes)).map(|()| start)
         });
         mapped.inspect_err(|_| {
+            // Where it fails the site gives the mapping back itself, with the last socket of this image.
             let _ = ask(Ask::ShmAbandon, [id.into(), 0, 0, 0], Bytes::NONE);
         })
     }
@@ -255,10 +254,10 @@ impl Wanted {
     }
 
     /// A private mapping: what the object holds now.
-    fn copy(self, identity: (i64, [u8; 8])) -> Result<usize, c_int> {
+    fn copy(self, of: RawFd) -> Result<usize, c_int> {
         let shared =
             Self { address: 0, protection: libc::PROT_READ, flags: libc::MAP_SHARED, ..self };
-        let from = shared.map_shared(identity)?;
+        let from = shared.map_shared(of)?;
         let flags = libc::MAP_PRIVATE
             | libc::MAP_ANONYMOUS
             | self.flags & (libc::MAP_FIXED | libc::MAP_FIXED_NOREPLACE);

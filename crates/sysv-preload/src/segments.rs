@@ -10,8 +10,9 @@ use std::os::fd::RawFd;
 use multigrain_types::PAGE_BYTES;
 use multigrain_types::sysv::Ask;
 
-use crate::site::{Answered, Bytes, ask, exchange, is_guarded, raised, set_guarded};
-use crate::waits::Wait;
+use crate::datagrams::{Answered, Bytes};
+use crate::site::{ask, exchange, is_guarded, raised, set_guarded};
+use crate::waits::{Blocked, Wait};
 use crate::{failed, returned};
 
 const NEW_FROM_DEVICE: libc::c_ulong = 0xaa00;
@@ -44,15 +45,46 @@ pub unsafe extern "C" fn shmat(id: c_int, address: *const c_void, flags: c_int) 
 /// As the system call: nothing uses the segment's addresses any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn shmdt(address: *const c_void) -> c_int {
-    let start = i64::try_from(address.addr()).unwrap_or(-1);
-    let bytes = match ask(Ask::ShmDetach, [start, 0, 0, 0], Bytes::NONE) {
-        Ok(bytes) => usize::try_from(bytes).unwrap_or(0),
-        Err(errno) => return failed(errno),
-    };
-    forget_read_only(address.addr(), bytes);
-    // Returns when the site knows: it reads the event of the userfaultfd.
-    unmap(address.addr(), bytes);
-    0
+    let _no_signals = Blocked::new();
+    begin(&DETACHING);
+    let detached = detach(address.addr());
+    end(&DETACHING);
+    returned(detached.map(|()| 0))
+}
+
+/// One thread detaches at a time: of two that do so at one address the second finds nothing.
+static DETACHING: AtomicBool = AtomicBool::new(false);
+
+/// Pieces of an attach that one answer names.
+const PIECES: usize = 64;
+
+/// Unmaps the pieces that are left of an attach, and nothing between them.
+fn detach(address: usize) -> Result<(), c_int> {
+    let start = i64::try_from(address).unwrap_or(-1);
+    loop {
+        let mut pieces = [[0_usize; 2]; PIECES];
+        let both = (Bytes::NONE, Bytes::of(&raw mut pieces));
+        let all = exchange(Ask::ShmDetach, [start, 0, 0, 0], both, -1, Wait::Answer)?.result;
+        for [start, bytes] in pieces.into_iter().filter(|[_, bytes]| *bytes > 0) {
+            forget_read_only(start, bytes);
+            // Returns when the site knows: it reads the event of the userfaultfd.
+            unmap(start, bytes);
+        }
+        if usize::try_from(all).is_ok_and(|all| all <= PIECES) {
+            return Ok(());
+        }
+    }
+}
+
+fn begin(lock: &AtomicBool) {
+    while lock.swap(true, Ordering::Acquire) {
+        // SAFETY: takes nothing.
+        unsafe { libc::sched_yield() };
+    }
+}
+
+fn end(lock: &AtomicBool) {
+    lock.store(false, Ordering::Release);
 }
 
 /// shmctl(2).
@@ -121,6 +153,7 @@ fn attach(id: c_int, address: usize, flags: c_int) -> Result<usize, c_int> {
         guarded.inspect_err(|_| unmap(start, bytes)).map(|()| start)
     });
     attached.inspect_err(|_| {
+        // Where it fails the site gives the attach back itself, with the last socket of this image.
         let _ = ask(Ask::ShmAbandon, [id.into(), 0, 0, 0], Bytes::NONE);
     })
 }
@@ -164,17 +197,16 @@ pub(crate) fn guard(
     let number = |value: usize| i64::try_from(value).unwrap_or(i64::MAX);
     let arguments = [id.into(), number(start), number(bytes), first_page];
     // One thread opens it; others wait for it.
-    while OPENING.swap(true, Ordering::Acquire) {
-        // SAFETY: takes nothing.
-        unsafe { libc::sched_yield() };
-    }
+    let no_signals = Blocked::new();
+    begin(&OPENING);
     let own = if is_guarded() { Ok(-1) } else { userfaultfd() };
     let none = (Bytes::NONE, Bytes::NONE);
     let guarded = own.and_then(|own| exchange(Ask::ShmGuard, arguments, none, own, Wait::Answer));
     if guarded.is_ok() {
         set_guarded();
     }
-    OPENING.store(false, Ordering::Release);
+    end(&OPENING);
+    drop(no_signals);
     guarded?;
     let place: *mut c_void = core::ptr::with_exposed_provenance_mut(start);
     // SAFETY: the mapping is ours and new.
@@ -190,7 +222,7 @@ pub(crate) fn guard(
 }
 
 /// Attaches to read, as the first address and the one behind the last; zeroes where there is none. The memory object itself may
-/// be written, for the kernel guards no other.
+/// be written: userfaultfd guards mappings alone that may become writable (UFFDIO_REGISTER says EPERM of one of an O_RDONLY descriptor).
 static READ_ONLY: [[AtomicUsize; 2]; 64] =
     [const { [AtomicUsize::new(0), AtomicUsize::new(0)] }; 64];
 
@@ -232,9 +264,37 @@ pub unsafe extern "C" fn mprotect(address: *mut c_void, bytes: usize, protection
     c_int::try_from(changed).unwrap_or(-1)
 }
 
-/// In a child, the thread that was opening is its parent's.
+/// mremap(2), which has a fifth argument for MREMAP_FIXED: it lies where that of a function of five lies. What is attached does not
+/// grow, and is mapped a second time by another attach alone: the kernel would not guard what is new.
+///
+/// # Safety
+/// As the system call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mremap(
+    address: *mut c_void,
+    bytes: usize,
+    new_bytes: usize,
+    flags: c_int,
+    place: *mut c_void,
+) -> *mut c_void {
+    let pages = bytes.next_multiple_of(PAGE_BYTES);
+    if (new_bytes > pages || bytes == 0) && is_guarded() {
+        let number = |value: usize| i64::try_from(value).unwrap_or(i64::MAX);
+        let arguments = [number(address.addr()), number(pages.max(1)), 0, 0];
+        if ask(Ask::IsAttached, arguments, Bytes::NONE) == Ok(1) {
+            failed(libc::ENOMEM);
+            return libc::MAP_FAILED;
+        }
+    }
+    // SAFETY: the caller's arguments.
+    let moved = unsafe { libc::syscall(libc::SYS_mremap, address, bytes, new_bytes, flags, place) };
+    core::ptr::with_exposed_provenance_mut(usize::try_from(moved).unwrap_or(usize::MAX))
+}
+
+/// In a child, the thread that was opening or detaching is its parent's.
 pub(crate) fn in_child() {
-    OPENING.store(false, Ordering::Relaxed);
+    end(&OPENING);
+    end(&DETACHING);
 }
 
 static OPENING: AtomicBool = AtomicBool::new(false);

@@ -5,7 +5,8 @@ use core::mem::{MaybeUninit, size_of};
 
 use multigrain_types::sysv::{Ask, MOST_OPERATIONS};
 
-use crate::site::{Bytes, ask, exchange};
+use crate::datagrams::Bytes;
+use crate::site::{ask, exchange};
 use crate::waits::Wait;
 use crate::{failed, returned};
 

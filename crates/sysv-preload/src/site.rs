@@ -1,26 +1,31 @@
 //! The way to the site: sockets that wait for the next call, and what a child of fork does about those of its parent.
 
-use core::ffi::{c_int, c_void};
-use core::mem::{MaybeUninit, size_of};
+use core::ffi::c_int;
+use core::mem::MaybeUninit;
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicPtr, Ordering};
 use std::os::fd::RawFd;
 
+use crate::cancellation;
+use crate::datagrams::{Answered, Bytes, close, receive, result_of, send};
 use crate::errno;
 use crate::waits::Wait;
 use crate::waits::{Blocked, await_answer, await_restarting};
-use multigrain_types::sysv::{ANSWER_BYTES, Answer, Ask, Call, SITE_VARIABLE, TOKEN_BYTES};
+use multigrain_types::PAGE_BYTES;
+use multigrain_types::sysv::{Ask, SITE_VARIABLE, TOKEN_BYTES};
 
 /// Sockets of this process that nobody uses just now; -1 where there is none.
 static IDLE: [AtomicI32; 32] = [const { AtomicI32::new(-1) }; 32];
+
+/// All of them, so that a child can close those that its parent's other threads use. What finds no room here a child keeps until its exec.
+static OPEN: [AtomicI32; 512] = [const { AtomicI32::new(-1) }; 512];
+/// A page that the kernel empties in a child, whoever made that: 1 in who has the sockets.
+static OWNED: AtomicPtr<u32> = AtomicPtr::new(null_mut());
 
 /// This image of a process, among all of its site; 0 before the first call.
 static IMAGE: AtomicI64 = AtomicI64::new(0);
 /// The fork that this process comes from, if its parent had segments; 0 if not.
 static FORK: AtomicI64 = AtomicI64::new(0);
-static FORKS: AtomicU32 = AtomicU32::new(0);
-/// Whether a thread is in the middle of a fork.
-static FORKING: AtomicBool = AtomicBool::new(false);
 /// Whether this process has, or had, segments: it has a userfaultfd then, which the site knows.
 static GUARDED: AtomicBool = AtomicBool::new(false);
 
@@ -31,26 +36,6 @@ pub(crate) fn is_guarded() -> bool {
 
 pub(crate) fn set_guarded() {
     GUARDED.store(true, Ordering::Relaxed);
-}
-
-/// Bytes of the program that go with a call, or that an answer fills.
-#[derive(Clone, Copy)]
-pub(crate) struct Bytes(pub(crate) *mut c_void, pub(crate) usize);
-
-impl Bytes {
-    pub(crate) const NONE: Self = Self(null_mut(), 0);
-
-    pub(crate) fn of<T>(value: *const T) -> Self {
-        Self(value.cast_mut().cast(), size_of::<T>())
-    }
-}
-
-/// What came back.
-pub(crate) struct Answered {
-    pub(crate) result: i64,
-    pub(crate) extra: [i64; 2],
-    /// A descriptor that came along, or -1.
-    pub(crate) descriptor: RawFd,
 }
 
 /// Where the site is, and what proves that this process may use it.
@@ -90,11 +75,6 @@ fn address() -> Option<Address> {
         *place = digit(pair[0])? << 4 | digit(pair[1])?;
     }
     Some(address)
-}
-
-pub(crate) fn close(descriptor: RawFd) {
-    // SAFETY: a descriptor of this library.
-    unsafe { libc::close(descriptor) };
 }
 
 /// The number of the next image: of this process, and at this time.
@@ -145,8 +125,13 @@ fn connect() -> Result<RawFd, c_int> {
             .and_then(|()| receive(socket, Bytes::NONE))
             .and_then(|answered| result_of(&answered).map(|_| ()))
     };
+    for place in &OPEN {
+        if place.compare_exchange(-1, socket, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+            break;
+        }
+    }
     introduced.map(|()| socket).map_err(|errno| {
-        close(socket);
+        close_socket(socket);
         if errno != libc::ECONNREFUSED {
             return errno;
         }
@@ -166,7 +151,67 @@ fn is_socket(descriptor: RawFd) -> bool {
     asked == 0 && kind == libc::SOCK_SEQPACKET
 }
 
+fn close_socket(socket: RawFd) {
+    for place in &OPEN {
+        if place.compare_exchange(socket, -1, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+            break;
+        }
+    }
+    close(socket);
+}
+
+/// Whether this is a child that nobody has told of (`_Fork`, clone): the sockets are its parent's.
+fn is_unknown_child() -> bool {
+    let owned = OWNED.load(Ordering::Relaxed);
+    // SAFETY: a page of this library's, for good.
+    !owned.is_null() && unsafe { owned.read_volatile() } == 0
+}
+
+/// The sockets are this process's from now on.
+fn own_sockets() {
+    let mut owned = OWNED.load(Ordering::Relaxed);
+    if owned.is_null() {
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        // SAFETY: a new page.
+        let page = unsafe { libc::mmap(null_mut(), PAGE_BYTES, protection, flags, -1, 0) };
+        if page == libc::MAP_FAILED {
+            return;
+        }
+        // SAFETY: that page.
+        if unsafe { libc::madvise(page, PAGE_BYTES, libc::MADV_WIPEONFORK) } != 0 {
+            return;
+        }
+        owned = page.cast();
+        // SAFETY: that page.
+        unsafe { owned.write_volatile(1) };
+        OWNED.store(owned, Ordering::Relaxed);
+        return;
+    }
+    // SAFETY: as in `is_unknown_child`.
+    unsafe { owned.write_volatile(1) };
+}
+
+/// A child closes the sockets of its parent, on which that is in the middle of calls, and is another image.
+fn leave_parent() {
+    IDLE.iter().for_each(|place| place.store(-1, Ordering::Relaxed));
+    for place in &OPEN {
+        let socket = place.swap(-1, Ordering::Relaxed);
+        if socket >= 0 && is_socket(socket) {
+            close(socket);
+        }
+    }
+    IMAGE.store(0, Ordering::Relaxed);
+    own_sockets();
+}
+
 fn take() -> Result<RawFd, c_int> {
+    if is_unknown_child() {
+        // Its userfaultfd, if it has one, the site has alone.
+        GUARDED.store(false, Ordering::Relaxed);
+        FORK.store(0, Ordering::Relaxed);
+        leave_parent();
+    }
     for place in &IDLE {
         let socket = place.load(Ordering::Relaxed);
         let took = socket >= 0
@@ -174,6 +219,9 @@ fn take() -> Result<RawFd, c_int> {
         if took && is_socket(socket) {
             return Ok(socket);
         }
+    }
+    if OWNED.load(Ordering::Relaxed).is_null() {
+        own_sockets();
     }
     connect()
 }
@@ -184,7 +232,7 @@ fn give_back(socket: RawFd) {
             return;
         }
     }
-    close(socket);
+    close_socket(socket);
 }
 
 /// Asks the site. Its answer's error number is an error.
@@ -200,11 +248,25 @@ pub(crate) fn exchange(
     descriptor: RawFd,
     wait: Wait,
 ) -> Result<Answered, c_int> {
+    without_cancellation(|| exchange_uncancelled(ask, arguments, both, descriptor, wait, false))
+}
+
+/// The same of a call that waits, and is a cancellation point: [`cancellation::ENDED`] if it was ended for that.
+pub(crate) fn exchange_at_point(
+    ask: Ask,
+    arguments: [i64; 4],
+    both: (Bytes, Bytes),
+    wait: Wait,
+) -> Result<Answered, c_int> {
+    without_cancellation(|| exchange_uncancelled(ask, arguments, both, -1, wait, true))
+}
+
+fn without_cancellation<T>(call: impl FnOnce() -> T) -> T {
     let mut state = 0;
     // A thread that is cancelled amid a call would leave its socket in the middle of one.
     // SAFETY: a place for an int.
     unsafe { pthread_setcancelstate(CANCEL_DISABLE, &raw mut state) };
-    let answered = exchange_uncancelled(ask, arguments, both, descriptor, wait);
+    let answered = call();
     // SAFETY: null is no place.
     unsafe { pthread_setcancelstate(state, null_mut()) };
     answered
@@ -223,6 +285,7 @@ fn exchange_uncancelled(
     (behind, into): (Bytes, Bytes),
     descriptor: RawFd,
     wait: Wait,
+    is_point: bool,
 ) -> Result<Answered, c_int> {
     let blocked = match wait {
         Wait::Answer | Wait::Event(_) => Some(Blocked::new()),
@@ -234,6 +297,11 @@ fn exchange_uncancelled(
         give_back(socket);
         return Err(libc::EFAULT);
     }
+    let no_signals = || if blocked.is_none() { Some(Blocked::new()) } else { None };
+    if is_point && sent.is_ok() {
+        let _no_signals = no_signals();
+        cancellation::begins(socket);
+    }
     if sent.is_ok()
         && let Some(over) = match (wait, &blocked) {
             (Wait::Event(within_ns), Some(blocked)) => await_answer(socket, within_ns, blocked),
@@ -244,27 +312,25 @@ fn exchange_uncancelled(
         sent = send(socket, Ask::Cancel, [over.into(), 0, 0, 0], Bytes::NONE, -1);
     }
     let answered = sent.and_then(|()| receive(socket, into));
+    let is_ended = is_point && {
+        let _no_signals = no_signals();
+        cancellation::ends()
+    };
     match answered {
         Ok(answered) => {
             give_back(socket);
-            result_of(&answered)?;
-            Ok(answered)
+            match result_of(&answered) {
+                Err(libc::EINTR) if is_ended => Err(cancellation::ENDED),
+                result => result.map(|_| answered),
+            }
         }
         Err(errno) => {
-            close(socket);
+            close_socket(socket);
             if errno == libc::ENOSYS {
                 await_end();
             }
             Err(errno)
         }
-    }
-}
-
-/// What a call returns, or its error number.
-fn result_of(answered: &Answered) -> Result<i64, c_int> {
-    match c_int::try_from(answered.result) {
-        Ok(errno) if errno < 0 => Err(-errno),
-        Ok(_) | Err(_) => Ok(answered.result),
     }
 }
 
@@ -275,144 +341,31 @@ fn await_end() {
     unsafe { libc::nanosleep(&raw const time, null_mut()) };
 }
 
-#[repr(C, align(8))]
-struct ForDescriptor([u8; 24]);
-
-fn send(
-    socket: RawFd,
-    ask: Ask,
-    arguments: [i64; 4],
-    behind: Bytes,
-    descriptor: RawFd,
-) -> Result<(), c_int> {
-    // SAFETY: takes nothing.
-    let user = unsafe { libc::geteuid() };
-    // SAFETY: takes nothing.
-    let group = unsafe { libc::getegid() };
-    let call = Call { ask: ask as u64, arguments, user, group }.to_bytes();
-    let mut parts = [
-        libc::iovec { iov_base: call.as_ptr().cast_mut().cast(), iov_len: call.len() },
-        libc::iovec { iov_base: behind.0, iov_len: behind.1 },
-    ];
-    let mut room = ForDescriptor([0; 24]);
-    // SAFETY: zeroes are a message header.
-    let mut message: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
-    message.msg_iov = parts.as_mut_ptr();
-    message.msg_iovlen = 2;
-    if descriptor >= 0 {
-        let head = (24 - 4_usize).to_ne_bytes();
-        room.0[..8].copy_from_slice(&head);
-        room.0[8..12].copy_from_slice(&libc::SOL_SOCKET.to_ne_bytes());
-        room.0[12..16].copy_from_slice(&libc::SCM_RIGHTS.to_ne_bytes());
-        room.0[16..20].copy_from_slice(&descriptor.to_ne_bytes());
-        message.msg_control = room.0.as_mut_ptr().cast();
-        message.msg_controllen = room.0.len();
-    }
-    loop {
-        // SAFETY: the parts are memory of ours and of the caller, of which the kernel says EFAULT if it is none.
-        let sent = unsafe { libc::sendmsg(socket, &raw const message, libc::MSG_NOSIGNAL) };
-        if sent >= 0 {
-            return Ok(());
-        }
-        match errno() {
-            libc::EINTR => {}
-            libc::EPIPE | libc::ECONNRESET => return Err(libc::ENOSYS),
-            other => return Err(other),
-        }
-    }
-}
-
-/// Bytes behind the answer that comes next.
-fn awaited_bytes(socket: RawFd) -> usize {
-    let how = libc::MSG_PEEK | libc::MSG_TRUNC;
-    loop {
-        // SAFETY: no room, which the kernel is told.
-        let all = unsafe { libc::recv(socket, null_mut(), 0, how) };
-        match usize::try_from(all) {
-            Ok(all) => return all.saturating_sub(ANSWER_BYTES),
-            Err(_) if errno() == libc::EINTR => {}
-            Err(_) => return 0,
-        }
-    }
-}
-
-fn receive(socket: RawFd, into: Bytes) -> Result<Answered, c_int> {
-    let mut head = [0; ANSWER_BYTES];
-    // No more is named than comes, for addresses behind that may be none.
-    let into = if into.1 == 0 { into } else { Bytes(into.0, into.1.min(awaited_bytes(socket))) };
-    let mut parts = [
-        libc::iovec { iov_base: head.as_mut_ptr().cast(), iov_len: head.len() },
-        libc::iovec { iov_base: into.0, iov_len: into.1 },
-    ];
-    let mut room = ForDescriptor([0; 24]);
-    // SAFETY: zeroes are a message header.
-    let mut message: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
-    message.msg_iov = parts.as_mut_ptr();
-    message.msg_iovlen = 2;
-    message.msg_control = room.0.as_mut_ptr().cast();
-    message.msg_controllen = room.0.len();
-    let received = loop {
-        // SAFETY: as for `send`.
-        let received = unsafe { libc::recvmsg(socket, &raw mut message, libc::MSG_CMSG_CLOEXEC) };
-        if received >= 0 || errno() != libc::EINTR {
-            break received;
-        }
-    };
-    if received < 0 {
-        return Err(if errno() == libc::ECONNRESET { libc::ENOSYS } else { errno() });
-    }
-    if usize::try_from(received).unwrap_or(0) < ANSWER_BYTES {
-        // Its end.
-        return Err(libc::ENOSYS);
-    }
-    let Some((Answer { result, extra }, _)) = Answer::from_bytes(&head) else {
-        return Err(libc::ENOSYS);
-    };
-    let came = message.msg_controllen >= 20;
-    let descriptor =
-        if came { RawFd::from_ne_bytes(core::array::from_fn(|at| room.0[16 + at])) } else { -1 };
-    Ok(Answered { result, extra, descriptor })
-}
-
 /// Announces a fork, if the process has segments.
 pub(crate) fn before_fork() {
     if !is_guarded() {
         return;
     }
-    while FORKING.swap(true, Ordering::Acquire) {
-        // SAFETY: takes nothing.
-        unsafe { libc::sched_yield() };
-    }
-    // SAFETY: takes nothing.
-    let pid = i64::from(unsafe { libc::getpid() });
-    let number = pid << 32 | i64::from(FORKS.fetch_add(1, Ordering::Relaxed)) << 1 | 1;
-    FORK_NUMBER.store(number.cast_unsigned(), Ordering::Relaxed);
+    let mut number = 0_u64;
+    // SAFETY: a place of that size.
+    unsafe { libc::getrandom((&raw mut number).cast(), size_of::<u64>(), 0) };
+    // Nobody can guess it: who knows it is the child.
+    let number = (number >> 1 | 1).cast_signed();
+    FORK_NUMBER.store(number, Ordering::Relaxed);
+    // Where it fails the child is as one of `_Fork`.
     let _ = ask(Ask::Fork, [number, 0, 0, 0], Bytes::NONE);
 }
 
 /// The number of the fork under way.
-static FORK_NUMBER: AtomicU64 = AtomicU64::new(0);
-
-/// The fork is over.
-pub(crate) fn in_parent() {
-    FORKING.store(false, Ordering::Release);
-}
+static FORK_NUMBER: AtomicI64 = AtomicI64::new(0);
 
 /// The child has no sockets, and is another image.
 pub(crate) fn in_child() {
-    // The parent's, on which it may be in the middle of a call.
-    for place in &IDLE {
-        let socket = place.swap(-1, Ordering::Relaxed);
-        if socket >= 0 {
-            close(socket);
-        }
-    }
-    IMAGE.store(0, Ordering::Relaxed);
-    FORKING.store(false, Ordering::Release);
+    leave_parent();
     if !is_guarded() {
         return;
     }
-    FORK.store(FORK_NUMBER.load(Ordering::Relaxed).cast_signed(), Ordering::Relaxed);
+    FORK.store(FORK_NUMBER.load(Ordering::Relaxed), Ordering::Relaxed);
     let none = (Bytes::NONE, Bytes::NONE);
     match exchange(Ask::Forked, [0; 4], none, -1, Wait::Answer) {
         // It stays open: where the site dies, accesses wait for ever, and the process dies with it.

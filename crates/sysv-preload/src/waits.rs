@@ -8,6 +8,9 @@ use core::mem::MaybeUninit;
 use core::ptr::{null, null_mut};
 use std::os::fd::RawFd;
 
+use multigrain_types::sysv::Ask;
+
+use crate::datagrams::{Bytes, send};
 use crate::errno;
 
 /// How a call waits.
@@ -44,6 +47,16 @@ impl Blocked {
         Self { before }
     }
 
+    /// Signals stay blocked: what is to be restored.
+    pub(crate) fn keep(self) -> libc::sigset_t {
+        core::mem::ManuallyDrop::new(self).before
+    }
+
+    pub(crate) fn restore(before: &libc::sigset_t) {
+        // SAFETY: a set, and no place for the one before.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before, null_mut()) };
+    }
+
     fn blocked_before(&self, signal: c_int) -> bool {
         // SAFETY: a set.
         unsafe { libc::sigismember(&raw const self.before, signal) != 0 }
@@ -72,8 +85,7 @@ impl Blocked {
 
 impl Drop for Blocked {
     fn drop(&mut self) {
-        // SAFETY: a set, and no place for the one before.
-        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.before, null_mut()) };
+        Self::restore(&self.before);
     }
 }
 
@@ -122,6 +134,11 @@ pub(crate) fn await_answer(
     within_ns: Option<u64>,
     blocked: &Blocked,
 ) -> Option<c_int> {
+    let ends_ns = within_ns.map(|ns| now_ns().saturating_add(ns));
+    let soon_ns = within_ns.map_or(SOON_NS, |ns| ns.min(SOON_NS));
+    if is_readable_within(socket, soon_ns) {
+        return None;
+    }
     // What comes while it waits wakes it, though it is blocked.
     let mut awake = no_signals();
     for signal in (1..=LAST_SIGNAL).filter(|&signal| !blocked.blocked_before(signal)) {
@@ -131,7 +148,7 @@ pub(crate) fn await_answer(
     // SAFETY: a set and flags.
     let signals =
         unsafe { libc::signalfd(-1, &raw const awake, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
-    let over = await_either(socket, signals, within_ns, blocked);
+    let over = await_either(socket, signals, ends_ns, blocked);
     if signals >= 0 {
         // SAFETY: ours.
         unsafe { libc::close(signals) };
@@ -139,17 +156,28 @@ pub(crate) fn await_answer(
     over
 }
 
+/// Most answers come so soon: only then is a signal looked for, and a descriptor made for that.
+const SOON_NS: u64 = 100_000;
+
+fn is_readable_within(socket: RawFd, ns: u64) -> bool {
+    let mut wanted = libc::pollfd { fd: socket, events: libc::POLLIN, revents: 0 };
+    let time = time_of(ns);
+    // SAFETY: a descriptor and a time, no mask.
+    unsafe { libc::ppoll(&raw mut wanted, 1, &raw const time, null()) == 1 }
+}
+
 fn await_either(
     socket: RawFd,
     signals: RawFd,
-    within_ns: Option<u64>,
+    ends_ns: Option<u64>,
     blocked: &Blocked,
 ) -> Option<c_int> {
-    let ends_ns = within_ns.map(|ns| now_ns().saturating_add(ns));
+    let mut tells_ns = Some(now_ns() + TELLS_AFTER_NS);
     loop {
         let of = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
         let mut wanted = [of(socket), of(signals)];
-        let left = ends_ns.map(|ends_ns| time_of(ends_ns.saturating_sub(now_ns())));
+        let next_ns = ends_ns.into_iter().chain(tells_ns).min();
+        let left = next_ns.map(|next_ns| time_of(next_ns.saturating_sub(now_ns())));
         let left = left.as_ref().map_or(null(), core::ptr::from_ref);
         // Without a descriptor for signals they are let in while it waits: a handler that jumps leaves the call to the site.
         let mask = if signals < 0 { &raw const blocked.before } else { null() };
@@ -161,13 +189,33 @@ fn await_either(
         if wanted[0].revents != 0 {
             return None;
         }
-        if ready == 0 {
+        if ready == 0 && ends_ns.is_some_and(|ends_ns| now_ns() >= ends_ns) {
             return Some(libc::EAGAIN);
+        }
+        if ready == 0 {
+            if tells_ns.take().is_some() {
+                tell_that_it_waits(socket, ends_ns.is_some());
+            }
+            continue;
         }
         if blocked.is_interrupted() {
             return Some(libc::EINTR);
         }
     }
+}
+
+/// A call that waits longer than this tells the site how it may end.
+const TELLS_AFTER_NS: u64 = 100_000_000;
+
+/// Says whether a time-out ends the call, and whether a timer of this process may.
+fn tell_that_it_waits(socket: RawFd, has_limit: bool) {
+    // SAFETY: zeroes are a timer.
+    let mut timer: libc::itimerval = unsafe { MaybeUninit::zeroed().assume_init() };
+    // SAFETY: a place for a timer.
+    let asked = unsafe { libc::getitimer(libc::ITIMER_REAL, &raw mut timer) };
+    let has_timer = asked != 0 || timer.it_value.tv_sec != 0 || timer.it_value.tv_usec != 0;
+    // Of a site that is gone the answer tells.
+    let _ = send(socket, Ask::Waits, [has_limit.into(), has_timer.into(), 0, 0], Bytes::NONE, -1);
 }
 
 /// Waits for an answer in a receive, which the kernel begins again after SA_RESTART: why the wait is over, if it is not there.

@@ -7,8 +7,8 @@
 #![expect(clippy::unwrap_used, reason = "a bench may panic")]
 
 use multigrain_transport::{
-    Address, Authority, BootConfig, Destination, Header, LostReason, Mesh, Payload, Sink, Timeout,
-    Transport,
+    Address, Authority, BootConfig, Conditions, Destination, Header, LostReason, Mesh, Payload,
+    Sink, Timeout, Transport,
 };
 use multigrain_types::NodeId;
 use rustix::event::epoll;
@@ -191,7 +191,7 @@ fn job(family: &str) -> Vec<Mesh> {
                 build: 3,
                 deadline: Duration::from_secs(5),
                 transport: Transport::AUTO,
-                emulate: None,
+                conditions: Conditions::default(),
             };
             Mesh::boot(config, &mut |line| eprintln!("{line}")).unwrap()
         })

@@ -16,6 +16,10 @@ pub struct Counters {
     pub frames_received: u64,
     /// Bytes received.
     pub bytes_received: u64,
+    /// Those of payloads that were in their place while more of the same frame was still to be received.
+    pub bytes_placed_early: u64,
+    /// Parts of payloads that were received and acknowledged, where they come so ([`crate::BootConfig::part`]).
+    pub parts_acknowledged: u64,
     /// Messages that the link did not take at once, whole.
     pub frames_queued: u64,
 }
@@ -28,6 +32,8 @@ impl Counters {
             bytes_sent: self.bytes_sent + more.bytes_sent,
             frames_received: self.frames_received + more.frames_received,
             bytes_received: self.bytes_received + more.bytes_received,
+            bytes_placed_early: self.bytes_placed_early + more.bytes_placed_early,
+            parts_acknowledged: self.parts_acknowledged + more.parts_acknowledged,
             frames_queued: self.frames_queued + more.frames_queued,
         }
     }
@@ -42,6 +48,8 @@ pub(crate) struct Tally {
     bytes_sent: AtomicU64,
     frames_received: AtomicU64,
     bytes_received: AtomicU64,
+    bytes_placed_early: AtomicU64,
+    parts_acknowledged: AtomicU64,
     frames_queued: AtomicU64,
 }
 
@@ -72,6 +80,14 @@ impl Tally {
         add(&self.bytes_received, bytes);
     }
 
+    pub(crate) fn placed_early(&self, bytes: u64) {
+        add(&self.bytes_placed_early, bytes);
+    }
+
+    pub(crate) fn part_acknowledged(&self) {
+        add(&self.parts_acknowledged, 1);
+    }
+
     pub(crate) fn read(&self) -> Counters {
         Counters {
             frames_sent: self.frames_sent.load(Ordering::Relaxed),
@@ -79,6 +95,8 @@ impl Tally {
             bytes_sent: self.bytes_sent.load(Ordering::Relaxed),
             frames_received: self.frames_received.load(Ordering::Relaxed),
             bytes_received: self.bytes_received.load(Ordering::Relaxed),
+            bytes_placed_early: self.bytes_placed_early.load(Ordering::Relaxed),
+            parts_acknowledged: self.parts_acknowledged.load(Ordering::Relaxed),
             frames_queued: self.frames_queued.load(Ordering::Relaxed),
         }
     }

@@ -12,6 +12,7 @@ use crate::handshake::Identity;
 use crate::link::{Backends, Link, Listener, Transport};
 use crate::rendezvous::{Connects, Rendezvous, RendezvousSetup};
 use crate::unauthenticated::Refusals;
+use core::num::NonZeroUsize;
 use core::time::Duration;
 use multigrain_types::NodeId;
 use multigrain_types::tree::{Fan, Tree};
@@ -42,8 +43,18 @@ pub struct BootConfig {
     pub build: u64,
     /// How long boot waits for all peers.
     pub deadline: Duration,
-    /// The network that links are to be like, once the nodes know each other.
+    /// What links are to be like.
+    pub conditions: Conditions,
+}
+
+/// What links are to be like, for measurements.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Conditions {
+    /// The network that they are to be like, once the nodes know each other.
     pub emulate: Option<Emulation>,
+    /// Payloads that are longer than so many bytes go in parts of that length, each acknowledged before the next is sent;
+    /// without, as streams. The receiver takes both.
+    pub part: Option<NonZeroUsize>,
 }
 
 /// The result of boot.
@@ -52,6 +63,8 @@ pub(crate) struct Booted {
     /// By rank, those that are made.
     pub(crate) links: Vec<Option<Box<dyn Link>>>,
     pub(crate) others: Others,
+    /// See [`Conditions::part`].
+    pub(crate) part: Option<NonZeroUsize>,
 }
 
 /// What becomes of who connects after boot.
@@ -94,7 +107,7 @@ pub(crate) fn boot(
         identity: identity.clone(),
         peers: config.peers,
         backends,
-        network: config.emulate,
+        network: config.conditions.emulate,
         connects,
         end,
     };
@@ -130,7 +143,7 @@ pub(crate) fn boot(
             Others::ByRendezvous(Box::new(rendezvous))
         }
     };
-    Ok(Booted { identity, links, others })
+    Ok(Booted { identity, links, others, part: config.conditions.part })
 }
 
 /// The peers that a node begins with.

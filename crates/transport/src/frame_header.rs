@@ -27,6 +27,14 @@ pub(crate) const REFUSED: u8 = 242;
 pub(crate) const BYE: u8 = 243;
 /// Frames that travel as one message; see `outbox`.
 pub(crate) const BATCH: u8 = 244;
+/// The payload of the frame behind it comes in parts; see `outbox::parts`.
+pub(crate) const PARTED: u8 = 245;
+/// One of them is its payload.
+pub(crate) const PART: u8 = 246;
+/// Acknowledges one: the next may be sent.
+pub(crate) const PART_TAKEN: u8 = 247;
+/// The last kind that there is.
+const LAST: u8 = PART_TAKEN;
 
 /// What stands before every payload. `kind`, `flags`, `thread`, `subject`, `value` and `extra` mean what
 /// the two ends agree on; the transport fills in `from` and `payload`.
@@ -93,7 +101,7 @@ impl Header {
         let Ok((wire, _)) = Wire::ref_from_prefix(bytes) else {
             return Err(FrameError::Short { got: bytes.len() });
         };
-        if wire.kind == 0 || wire.kind > BATCH {
+        if wire.kind == 0 || wire.kind > LAST {
             return Err(FrameError::Kind { kind: wire.kind });
         }
         let payload = wire.payload.get();
@@ -180,7 +188,7 @@ mod tests {
         assert_eq!(Header::decode(&good.encode()), Ok(good));
         let long = Header { payload: MAX_PAYLOAD + 1, ..good };
         assert!(matches!(Header::decode(&long.encode()), Err(FrameError::Long { .. })));
-        for kind in [0, 245, 255] {
+        for kind in [0, LAST + 1, 255] {
             let bad = Header { kind, ..good };
             assert_eq!(Header::decode(&bad.encode()), Err(FrameError::Kind { kind }));
         }
@@ -199,7 +207,7 @@ mod tests {
 
         #[test]
         fn every_legal_header_survives_the_wire(
-            kind in 1..=BATCH, flags: u8, from: u16, thread: u32, subject: u64, value: u64,
+            kind in 1..=LAST, flags: u8, from: u16, thread: u32, subject: u64, value: u64,
             extra: u64, payload in 0..=MAX_PAYLOAD,
         ) {
             let header = Header { kind, flags, from, thread, subject, value, extra, payload };

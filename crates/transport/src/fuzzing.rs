@@ -153,7 +153,7 @@ pub fn mesh_without_peers(rank: NodeId, nodes: u16) -> Mesh {
     };
     let links = (0..nodes).map(|peer| (peer != rank.0).then(half)).collect();
     let identity = Identity { rank, nodes, job: 0, secret: [0; 32], build: 0 };
-    let booted = Booted { identity, links, others: Others::none() };
+    let booted = Booted { identity, links, others: Others::none(), part: None };
     let mesh = Mesh::new(booted).expect("file descriptors for a mesh");
     mesh.close();
     mesh

@@ -11,7 +11,7 @@ use zerocopy::little_endian::{U16, U64, U128};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// Version of the header, the handshake and whatever the users of the mesh say with them.
-pub const PROTOCOL_VERSION: u16 = 5;
+pub const PROTOCOL_VERSION: u16 = 6;
 
 /// How TLS begins: the type of a record of its handshake.
 const TLS_HANDSHAKE: u8 = 22;
@@ -367,7 +367,7 @@ mod tests {
         assert_eq!(frame[..40], [[240, 0, 2, 0].as_slice(), &[0; 28], &[66], &[0; 7]].concat());
         let body = [
             b"MGRN".as_slice(),
-            &[5, 0, 2, 0, 4, 0],
+            &[6, 0, 2, 0, 4, 0],
             &[5, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0],
             &[9; 32],
             &[3, 0, 0, 0, 0, 0, 0, 0],

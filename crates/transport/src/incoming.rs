@@ -7,11 +7,14 @@
 //! The payload of a batch is read whole, and its members are delivered from there: a page goes to
 //! its place when its turn comes, for the frames before it decide whether it may.
 //!
+//! So the first bytes of a long payload are in their place while later ones travel. A payload in parts (`outbox::parts`) is
+//! placed the same way, a part at a time; which acknowledgements that leads to is left to the caller ([`Incoming::take_due`]).
+//!
 //! Invariant: bytes are taken in stream order; after each read the staging buffer is parsed to
 //! its end, so that nothing is kept there and all links share one.
 #![expect(unsafe_code, reason = "payload bytes go to the raw places that the sink names")]
 
-use crate::frame_header::{BATCH, BYE, Header, LAST_KIND, MAX_BUFFER};
+use crate::frame_header::{BATCH, BYE, Header, LAST_KIND, MAX_BUFFER, PART, PART_TAKEN, PARTED};
 use crate::outbox::{MAX_BATCH, MORE_FOLLOWS, Member, first_member};
 use crate::sink::{Destination, LostReason, Sink};
 use crate::span::{self, Raw, Span};
@@ -33,13 +36,15 @@ pub(crate) struct ReceiveContext<'a> {
     /// Those of them whose sender says that more follows at once.
     followed: usize,
     bytes: usize,
+    /// Those that were in their place before the last of their frame was received.
+    early: usize,
     /// Who is told of the frames of the peer whose link is read.
     tap: Option<&'a dyn FrameTap>,
 }
 
 impl<'a> ReceiveContext<'a> {
     pub(crate) fn new(staging: &'a mut Staging, sink: &'a mut dyn Sink) -> Self {
-        Self { staging, sink, messages: 0, followed: 0, bytes: 0, tap: None }
+        Self { staging, sink, messages: 0, followed: 0, bytes: 0, early: 0, tap: None }
     }
 
     /// The link that is read next has this tap.
@@ -65,6 +70,11 @@ impl<'a> ReceiveContext<'a> {
     /// Bytes received.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// Bytes of payloads that were in their place while more of the same frame was still to come.
+    pub(crate) fn early(&self) -> usize {
+        self.early
     }
 
     /// Whether more follows every message that came.
@@ -93,13 +103,43 @@ pub(crate) struct Incoming {
     /// Room for a payload that has no place of its own; its length only grows, and what lies there
     /// is of payloads before.
     buffer: Vec<u8>,
+    parts: Parts,
+    due: Due,
+}
+
+/// Whether a payload comes in parts just now.
+enum Parts {
+    No,
+    /// That of the next frame does.
+    Announced,
+    /// Some have come, or none so far.
+    Between(Payload),
+}
+
+/// Acknowledgements of parts that what was received leads to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Due {
+    /// To be sent, one for each part that has come but the last of its frame.
+    pub(crate) to_send: u32,
+    /// Received.
+    pub(crate) received: u32,
+}
+
+/// What of a payload has come.
+#[derive(Clone, Copy)]
+struct Payload {
+    header: Header,
+    target: Target,
+    done: usize,
+    /// Where what comes next ends: the payload, or this part of it.
+    until: usize,
 }
 
 enum State {
     /// At or in a header.
     Header { bytes: [u8; Header::BYTES], have: usize },
     /// In a payload.
-    Payload { header: Header, target: Target, done: usize },
+    Payload(Payload),
     /// After the peer's goodbye: only the end of the stream is legal.
     Left,
 }
@@ -117,12 +157,13 @@ impl State {
     const START: State = State::Header { bytes: [0; Header::BYTES], have: 0 };
 }
 
-impl Target {
-    /// The part of the payload that is still to come.
-    fn rest(self, header: &Header, done: usize, buffer: &mut [u8]) -> Span {
-        match self {
-            Self::At(place) => Span::at(place.0.wrapping_add(done), header.payload_bytes() - done),
-            Self::Buffer | Self::Batch => Span::of_mut(&mut buffer[done..header.payload_bytes()]),
+impl Payload {
+    /// What is still to come, of this part if there are parts.
+    fn rest(&self, buffer: &mut [u8]) -> Span {
+        let &Self { target, done, until, .. } = self;
+        match target {
+            Target::At(place) => Span::at(place.0.wrapping_add(done), until - done),
+            Target::Buffer | Target::Batch => Span::of_mut(&mut buffer[done..until]),
         }
     }
 }
@@ -136,7 +177,13 @@ pub(crate) enum Input {
 
 impl Incoming {
     pub(crate) fn new(from: NodeId) -> Self {
-        Self { from, state: State::START, buffer: Vec::new() }
+        let (parts, due) = (Parts::No, Due::default());
+        Self { from, state: State::START, buffer: Vec::new(), parts, due }
+    }
+
+    /// Which acknowledgements are due since it was asked last.
+    pub(crate) fn take_due(&mut self) -> Due {
+        core::mem::take(&mut self.due)
     }
 
     /// Reads once with `read`, which fills spans in order and returns the number of bytes, 0 at
@@ -156,8 +203,8 @@ impl Incoming {
                 self.parse_staged(got, context)?;
                 Ok(more(got, &spans))
             }
-            State::Payload { header, target, done } => {
-                let rest = target.rest(header, *done, &mut self.buffer);
+            State::Payload(payload) => {
+                let rest = payload.rest(&mut self.buffer);
                 let mut spans = [rest, context.staging.room()];
                 let Some(got) = self.bytes_read(read(&mut spans))? else {
                     return Ok(Input::Drained);
@@ -226,8 +273,8 @@ impl Incoming {
                 }
                 Ok(some)
             }
-            State::Payload { header, target, done } => {
-                let rest = target.rest(header, *done, &mut self.buffer);
+            State::Payload(payload) => {
+                let rest = payload.rest(&mut self.buffer);
                 let some = staged.len().min(rest.len());
                 // SAFETY: `rest` is writable for its length: by Sink's contract, or as part of
                 // the buffer; neither overlaps the staging buffer.
@@ -253,6 +300,28 @@ impl Incoming {
         self.state = State::START;
         if header.from != self.from.0 {
             return wrong("another node's rank");
+        }
+        match (header.kind, &self.parts) {
+            (PART_TAKEN, _) if header.payload == 0 => {
+                self.due.received += 1;
+                return Ok(());
+            }
+            (PARTED, Parts::No) if header.payload == 0 => {
+                self.parts = Parts::Announced;
+                return Ok(());
+            }
+            (PART, &Parts::Between(payload)) => {
+                let until = payload.done.saturating_add(header.payload_bytes());
+                if header.payload == 0 || until > payload.header.payload_bytes() {
+                    return wrong("a part that does not fit");
+                }
+                self.parts = Parts::No;
+                self.state = State::Payload(Payload { until, ..payload });
+                return Ok(());
+            }
+            (_, Parts::No) => {}
+            (kind, Parts::Announced) if kind <= LAST_KIND && header.payload > 0 => {}
+            (_, Parts::Announced | Parts::Between(_)) => return wrong("in the place of a part"),
         }
         if header.kind == BYE && header.payload == 0 {
             context.tell(&header);
@@ -296,18 +365,30 @@ impl Incoming {
         if in_buffer && self.buffer.len() < header.payload_bytes() {
             self.buffer.resize(header.payload_bytes(), 0);
         }
-        self.state = State::Payload { header, target, done: 0 };
+        let payload = Payload { header, target, done: 0, until: header.payload_bytes() };
+        match self.parts {
+            Parts::Announced => self.parts = Parts::Between(payload),
+            Parts::No | Parts::Between(_) => self.state = State::Payload(payload),
+        }
     }
 
     /// `some` more bytes of the payload are in place; delivers the frame with the last.
     fn placed(&mut self, some: usize, context: &mut ReceiveContext<'_>) -> Result<(), LostReason> {
-        let State::Payload { header, target, done } = &mut self.state else { return Ok(()) };
-        *done += some;
-        if *done < header.payload_bytes() {
+        let State::Payload(payload) = &mut self.state else { return Ok(()) };
+        payload.done += some;
+        let Payload { header, target, done, until } = *payload;
+        if done < header.payload_bytes() && matches!(target, Target::At(_)) {
+            context.early += some;
+        }
+        if done < until {
             return Ok(());
         }
-        let (header, target) = (*header, *target);
         self.state = State::START;
+        if done < header.payload_bytes() {
+            self.parts = Parts::Between(Payload { header, target, done, until });
+            self.due.to_send += 1;
+            return Ok(());
+        }
         context.messages += 1;
         let delivered = match target {
             Target::At(_) => context.sink.frame(self.from, &header, None),

@@ -168,6 +168,47 @@ fn a_batch_of_nothing_or_of_too_much_is_a_violation() {
     }
 }
 
+/// A frame in parts of so many bytes.
+fn in_parts(frame: &(Header, Vec<u8>), part: usize) -> Vec<(Header, Vec<u8>)> {
+    let own = |kind, payload| Header { kind, from: 3, payload, ..Header::default() };
+    let parts = frame.1.chunks(part).map(|part| (own(PART, part.len() as u64), part.to_vec()));
+    [(own(PARTED, 0), Vec::new()), (frame.0, Vec::new())].into_iter().chain(parts).collect()
+}
+
+#[test]
+fn a_payload_in_parts_arrives_whole_and_what_is_in_the_place_of_a_part_is_a_violation() {
+    let sent = [frame(0, 0, 10, 1), frame(1, 0, 5, 2)];
+    let (seen, read) = read_all(&stream(&sent.each_ref().map(|one| in_parts(one, 4)).concat()));
+    assert_eq!((read.is_ok(), seen.frames), (true, sent.to_vec()));
+    let parts = in_parts(&sent[0], 4);
+    let [announced, header, first] = [0, 1, 2].map(|at| parts[at].clone());
+    let taken = (Header { kind: PART_TAKEN, ..announced.0 }, Vec::new());
+    let of = |part: &(Header, Vec<u8>), payload: usize| {
+        (Header { payload: payload as u64, ..part.0 }, vec![0; payload])
+    };
+    let no_payload = (Header { payload: 0, ..header.0 }, Vec::new());
+    let bad = [
+        (vec![announced.clone(), announced.clone()], "in the place of a part"),
+        (vec![announced.clone(), first.clone()], "in the place of a part"),
+        (vec![announced.clone(), no_payload], "in the place of a part"),
+        (vec![announced.clone(), batch(&sent)], "in the place of a part"),
+        (vec![of(&announced, 1)], "a kind that has no business here"),
+        (vec![first.clone()], "a kind that has no business here"),
+        (vec![of(&taken, 1)], "a kind that has no business here"),
+        (vec![announced.clone(), header.clone(), sent[1].clone()], "in the place of a part"),
+        (vec![announced.clone(), header.clone(), announced.clone()], "in the place of a part"),
+        (vec![announced.clone(), header.clone(), of(&first, 0)], "a part that does not fit"),
+        (vec![announced.clone(), header.clone(), of(&first, 11)], "a part that does not fit"),
+        (vec![announced, header, first.clone(), of(&first, 7)], "a part that does not fit"),
+    ];
+    for (frames, why) in bad {
+        let (seen, read) = read_all(&stream(&frames));
+        let Err(LostReason::Violation(text)) = read else { panic!("{why}: {read:?} {frames:?}") };
+        assert!(text.contains(why), "{why}: {text} {frames:?}");
+        assert!(seen.frames.is_empty());
+    }
+}
+
 #[test]
 fn a_page_in_a_batch_goes_to_its_place_when_its_turn_comes() {
     let sent = [frame(0, 0, 10, 1), frame(1, 0, 5, 2), frame(0, 0, 0, 3), frame(0, 0, 10, 4)];

@@ -81,7 +81,7 @@ pub use counters::Counters;
 pub use credentials::{Authority, Credentials, CredentialsError, Pin};
 pub use emulation::{Emulation, EmulationError};
 pub use error::{LinkError, TransportError};
-pub use first_links::BootConfig;
+pub use first_links::{BootConfig, Conditions};
 pub use frame_header::{FrameError, Header, LAST_KIND, MAX_BUFFER, MAX_PAYLOAD};
 pub use handshake::{PROTOCOL_VERSION, Refusal};
 pub use link::{Transport, UnknownTransport};

@@ -43,6 +43,6 @@ fn node(rank: u16, link: Box<dyn Link>) -> Mesh {
     let identity = Identity { rank: NodeId(rank), nodes: 2, job: 0, secret: [0; 32], build: 0 };
     let mut links = vec![Some(link)];
     links.insert(rank.into(), None);
-    let booted = Booted { identity, links, others: Others::none() };
+    let booted = Booted { identity, links, others: Others::none(), part: None };
     Mesh::new(booted).expect("file descriptors for a mesh")
 }

@@ -1,6 +1,6 @@
 //! One peer: its link, its outbox, and how far leaving is.
 //!
-//! Role: locks the outbox for each call, watches the link for room exactly while the outbox has a queue,
+//! Role: locks the outbox for each call, watches the link for room exactly while the outbox has a queue that may leave,
 //! and closes the link in order. Before there is a link all that is sent is queued. Nobody ever sleeps to send: whoever receives flushes the queues, so two
 //! nodes that send big payloads to each other both go on receiving.
 #![expect(unsafe_code, reason = "payloads are sent from raw memory")]
@@ -15,6 +15,7 @@ use crate::reply_bound::ReplyBound;
 use crate::shim::{AtomicBool, Mutex, MutexGuard, lock};
 use crate::sink::LostReason;
 use crate::tap::FrameTap;
+use core::num::NonZeroUsize;
 use multigrain_types::NodeId;
 use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
@@ -62,7 +63,7 @@ pub(crate) struct Peer {
     tally: Tally,
     /// What is in the queue.
     replies: ReplyBound,
-    /// There is a queue; a relaxed read that spares the lock.
+    /// There is a queue that waits for room; a relaxed read that spares the lock.
     backlog: AtomicBool,
     /// The link takes no input for now; a relaxed read that spares the lock.
     full: AtomicBool,
@@ -71,9 +72,9 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    /// A peer to which there is no link yet.
-    pub(crate) fn new(node: NodeId) -> Self {
-        let (outbox, watched) = (Outbox::new(), EventFlags::empty());
+    /// A peer to which there is no link yet, and to which payloads longer than a part of so many bytes go in parts.
+    pub(crate) fn new(node: NodeId, part: Option<NonZeroUsize>) -> Self {
+        let (outbox, watched) = (Outbox::new(part), EventFlags::empty());
         let sending =
             Sending { outbox, phase: Phase::Open, watched, timed: false, untold: Vec::new() };
         Self {
@@ -219,6 +220,22 @@ impl Peer {
         let _ = self.settle(&mut sending, done, waiting);
     }
 
+    /// Acknowledges a part of a payload that has come. A peer that is gone is noticed by the receiver.
+    pub(crate) fn take_part(&self, own: NodeId, waiting: &Waiting) {
+        let mut sending = lock(&self.sending);
+        if sending.phase != Phase::Shut {
+            let done = sending.outbox.take_part(own.0, self.port());
+            let _ = self.settle(&mut sending, done, waiting);
+        }
+    }
+
+    /// The peer has acknowledged a part; false if it had none to acknowledge.
+    pub(crate) fn part_taken(&self, waiting: &Waiting) -> bool {
+        let mut sending = lock(&self.sending);
+        let done = sending.outbox.part_taken(self.port());
+        self.settle(&mut sending, done, waiting).unwrap_or(true)
+    }
+
     /// Says BYE as the last frame.
     pub(crate) fn leave(&self, own: NodeId, waiting: &Waiting) {
         let mut sending = lock(&self.sending);
@@ -277,8 +294,8 @@ impl Peer {
             self.shut(sending, waiting);
             return Err(LinkError::Gone { to: self.node });
         };
-        let backlog = sending.outbox.has_backlog();
-        if sending.phase == Phase::Leaving && !backlog {
+        let backlog = sending.outbox.waits_for_room();
+        if sending.phase == Phase::Leaving && !sending.outbox.has_backlog() {
             sending.phase = Phase::Shut;
             self.close_link(Close::Sending);
         }

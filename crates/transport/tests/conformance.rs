@@ -120,7 +120,7 @@ fn a_frame_may_come_byte_by_byte(family: Family) {
     }
     let mut answer = [0; 40];
     peer.read_exact(&mut answer).unwrap();
-    assert_eq!((answer[0], answer[4]), (241, 5), "WELCOME of version 5");
+    assert_eq!((answer[0], answer[4]), (241, 6), "WELCOME of version 6");
     let mesh = node.join().unwrap().0.unwrap();
     let sent = Header { from: 1, payload: 20, flags: 1, ..header(9, 4) };
     let bytes = [&sent.encode()[..], &[6; 20]].concat();

@@ -3,7 +3,9 @@
 
 mod support;
 
-use multigrain_transport::{Authority, BootConfig, LostReason, Mesh, Receiver, Timeout};
+use multigrain_transport::{
+    Authority, BootConfig, Conditions, LostReason, Mesh, Receiver, Timeout,
+};
 use multigrain_types::NodeId;
 use std::time::{Duration, Instant};
 use support::{Family, JOB, Log, boot, config, encrypted, header, listeners};
@@ -34,7 +36,8 @@ fn pair(below: Below, network: &str) -> [Mesh; 2] {
                     encrypted(rank, &addresses, socket, &own)
                 }
             };
-            boot(BootConfig { emulate: Some(network.parse().unwrap()), ..plain })
+            let emulate = Some(network.parse().unwrap());
+            boot(BootConfig { conditions: Conditions { emulate, part: None }, ..plain })
         })
         .collect();
     let meshes: Vec<Mesh> = booting.into_iter().map(|one| one.join().unwrap().0.unwrap()).collect();

@@ -54,6 +54,10 @@ pub enum Message<Text> {
     },
     /// What the node's threads wait for: a [`crate::deadlock::Report`] as JSON.
     Waits(Text),
+    /// Of a job of System V programs: which of its processes wait, and for what; empty if none does.
+    Blocked(Text),
+    /// Of a job of System V programs: they wait for ever, and for what.
+    Deadlock(Text),
     /// This node is about to die of an error of its own.
     Fatal(Text),
     /// Its counters, a JSON object.
@@ -79,6 +83,8 @@ impl<Text: Display> Display for Message<Text> {
             Self::Lost { rank, at: None, text } => write!(out, "lost {rank} {text}"),
             Self::Crash { signal, text } => write!(out, "crash {signal} {text}"),
             Self::Waits(report) => write!(out, "waits {report}"),
+            Self::Blocked(text) => write!(out, "blocked {text}"),
+            Self::Deadlock(text) => write!(out, "deadlock {text}"),
             Self::Fatal(text) => write!(out, "fatal {text}"),
             Self::Stats(stats) => write!(out, "stats {stats}"),
             Self::Left => out.write_str("left"),
@@ -104,6 +110,8 @@ impl<'line> Message<&'line str> {
                 let (signal, text) = rest.split_once(' ')?;
                 Some(Self::Crash { signal: signal.parse().ok()?, text })
             }
+            "blocked" => Some(Self::Blocked(rest)),
+            "deadlock" => Some(Self::Deadlock(rest)),
             "fatal" => Some(Self::Fatal(rest)),
             "progress" => {
                 let (done, total) = rest.split_once(' ')?;
@@ -138,6 +146,8 @@ impl<Text> Message<Text> {
             Self::Lost { rank, at, text } => Message::Lost { rank, at, text: new(text) },
             Self::Crash { signal, text } => Message::Crash { signal, text: new(text) },
             Self::Waits(report) => Message::Waits(new(report)),
+            Self::Blocked(text) => Message::Blocked(new(text)),
+            Self::Deadlock(text) => Message::Deadlock(new(text)),
             Self::Fatal(text) => Message::Fatal(new(text)),
             Self::Stats(stats) => Message::Stats(new(stats)),
             Self::Left => Message::Left,
@@ -173,6 +183,8 @@ mod tests {
             ("lost 2 @7.000000005 gone", Message::Lost { rank: 2, at, text: "gone" }),
             ("crash 11 at 0x0", Message::Crash { signal: 11, text: "at 0x0" }),
             ("waits {}", Message::Waits("{}")),
+            ("blocked pid 3", Message::Blocked("pid 3")),
+            ("deadlock pid 3", Message::Deadlock("pid 3")),
             ("fatal out of memory", Message::Fatal("out of memory")),
             ("stats {}", Message::Stats("{}")),
         ] {

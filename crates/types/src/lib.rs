@@ -14,6 +14,7 @@ pub mod limits;
 mod number_ranges;
 pub mod phrases;
 mod policy;
+pub mod site_usage;
 mod size;
 pub mod sync_id;
 pub mod sysv;

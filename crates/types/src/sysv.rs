@@ -45,7 +45,8 @@ pub enum Ask {
     ShmGuard,
     /// The second half failed: the attach to this segment is off.
     ShmAbandon,
-    /// shmdt(address): answered with the bytes to unmap, of which the userfaultfd tells.
+    /// shmdt(address): answered with how many pieces are to be unmapped, of which the userfaultfd tells; behind it the address and
+    /// the bytes of each, as many as the caller has room for.
     ShmDetach,
     /// shmctl(id, command), the structure behind it for IPC_SET.
     ShmControl,
@@ -81,17 +82,22 @@ pub enum Ask {
     PosixShmOpen,
     /// shm_unlink, the name behind it.
     PosixShmUnlink,
-    /// ftruncate of the descriptor with this inode: inode and bytes, its device behind it.
+    /// ftruncate(bytes) of the descriptor that comes with it.
     PosixShmSize,
-    /// The first half of a shared mmap: inode, whether it is to be written, offset and bytes, the device behind it. Answered
+    /// The first half of a shared mmap of the descriptor that comes with it: whether it is to be written, offset and bytes. Answered
     /// with whether it may be written, where to map it if nothing is said, the number of the segment, and its memory object.
     PosixShmMap,
     /// The call that waits is over, with this error number; it is answered all the same.
     Cancel,
+    /// The call waits for some time already: whether a time-out ends it, and whether the process has a timer that may. It is not
+    /// answered.
+    Waits,
+    /// Whether anything that begins at an address and has so many bytes is attached: 1 or 0.
+    IsAttached,
 }
 
 impl Ask {
-    const ALL: [Self; 29] = [
+    const ALL: [Self; 31] = [
         Self::Hello,
         Self::Fork,
         Self::Forked,
@@ -121,6 +127,8 @@ impl Ask {
         Self::PosixShmSize,
         Self::PosixShmMap,
         Self::Cancel,
+        Self::Waits,
+        Self::IsAttached,
     ];
 
     /// What has that number.
@@ -229,6 +237,6 @@ mod tests {
         let numbers = Ask::ALL.map(|ask| ask as u64);
         assert_eq!(numbers, core::array::from_fn(|at| at as u64 + 1));
         assert_eq!(numbers.map(Ask::of), Ask::ALL.map(Some));
-        assert_eq!((Ask::of(0), Ask::of(30)), (None, None));
+        assert_eq!((Ask::of(0), Ask::of(32)), (None, None));
     }
 }

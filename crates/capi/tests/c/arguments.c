@@ -232,7 +232,7 @@ static void statistics(void)
     OK(mg_get_stats(&stats.known, sizeof stats.known.read_faults));
     CHECK(stats.known.read_faults != UINT64_MAX && stats.known.write_faults == UINT64_MAX);
     OK(mg_get_stats(&stats.known, sizeof stats));
-    CHECK(stats.known.cond_signals != UINT64_MAX && stats.later == 0);
+    CHECK(stats.known.racing_faults != UINT64_MAX && stats.later == 0);
 }
 
 int main(int argc, char **argv)

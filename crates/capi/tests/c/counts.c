@@ -43,6 +43,7 @@ int main(int argc, char **argv)
         after = stats_now();
         CHECK(after.read_faults - before.read_faults == 1);
         CHECK(after.write_faults == before.write_faults);
+        CHECK(after.racing_faults == 0);
         CHECK(after.messages_sent - before.messages_sent == 2);
         CHECK(after.messages_received - before.messages_received == 1);
         CHECK(after.page_bytes_sent == before.page_bytes_sent);

@@ -5,6 +5,7 @@
 //! | `costs/` | `bench costs` (Millipage 4.2, Table 1): starts the measuring jobs, prints the table |
 //! | `node/` | the measuring programs themselves: this binary again, started by `multigrain run` |
 //! | `programs/` | `bench programs`: the applications compared with threads and with lower bounds |
+//! | `paths/` | `bench paths` (ParADE 5.2: Table 1, Figures 10 and 11) |
 //! | `views/` | `bench views` (Millipage 4.1, Figure 5) |
 //! | `result` | what an application reports |
 //! | `samples`, `table`, `row` | statistics, text tables, and what a measuring program reports |
@@ -16,6 +17,7 @@ mod clock;
 mod costs;
 mod node;
 pub(crate) mod options;
+mod paths;
 mod programs;
 pub(crate) mod result;
 mod row;
@@ -36,6 +38,7 @@ pub(crate) struct BenchArgs {
 #[derive(Debug, Subcommand)]
 enum What {
     Costs(costs::CostsArgs),
+    Paths(paths::PathsArgs),
     Programs(programs::ProgramsArgs),
     Views(views::ViewsArgs),
     #[command(hide = true)]
@@ -46,6 +49,7 @@ enum What {
 pub(crate) fn run(args: &BenchArgs) -> ExitCode {
     let done = match &args.what {
         What::Costs(args) => costs::run(args),
+        What::Paths(args) => paths::run(args),
         What::Programs(args) => programs::run(args),
         What::Views(args) => views::run(args),
         What::Node(args) => node::run(args),

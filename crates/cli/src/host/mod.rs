@@ -12,7 +12,8 @@
 //! | `limits` | descriptors, processes, locked memory, mappings |
 //! | `memory` | memory objects, /dev/shm |
 //! | `network` | the loopback interface, addresses, ports |
-//! | `userfaultfd` | the guard of that name and its sysctl, or the other; scans for written pages |
+//! | `sites` | what `--sysv` needs: faults of other processes, the library, devices and namespaces |
+//! | `userfaultfd` | the guard of that name and its sysctl, or the other; access paths; scans for written pages |
 
 mod addresses;
 mod finding;
@@ -20,6 +21,7 @@ mod kernel;
 mod limits;
 mod memory;
 mod network;
+mod sites;
 mod userfaultfd;
 
 pub(crate) use addresses::{ELSEWHERE, fix_addresses, randomized};
@@ -43,6 +45,8 @@ pub(crate) struct Needs {
     pub(crate) far: bool,
     /// Where nodes are to listen, if not at any port.
     pub(crate) ports: Option<Ports>,
+    /// Whether nodes are sites of System V programs.
+    pub(crate) sysv: bool,
 }
 
 /// All findings, good and bad.
@@ -55,6 +59,7 @@ pub(crate) fn examine(needs: &Needs) -> Vec<Finding> {
         addresses::limit(),
         memory,
         guard,
+        userfaultfd::access_paths(needs.shared_bytes),
         userfaultfd::scans(),
         limits::mappings(),
         memory::shm(),
@@ -66,6 +71,9 @@ pub(crate) fn examine(needs: &Needs) -> Vec<Finding> {
         network::loopback(),
         network::interfaces(needs.far),
     ];
+    if needs.sysv {
+        findings.extend(sites::examine());
+    }
     findings.extend(needs.ports.map(|ports| network::ports(ports, needs.here)));
     findings
 }

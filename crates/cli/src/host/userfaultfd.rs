@@ -2,7 +2,7 @@
 
 use super::finding::Finding;
 use super::memory::{in_two, shared};
-use multigrain_memory::{Config, GuardChoice, Memory, MemoryError};
+use multigrain_memory::{AccessPath, Config, GuardChoice, Memory, MemoryError};
 use std::fs;
 
 /// Whether memory of that size can be shared, and how accesses to it are noticed.
@@ -29,6 +29,26 @@ pub(super) fn objects_and_guard(shared_bytes: u64) -> (Finding, Finding) {
         Err(error) => {
             let found = "not tried, for want of memory";
             (shared(shared_bytes, Err(error)), Finding::fine(guard, found))
+        }
+    }
+}
+
+/// Which access paths can be had for memory of that size, and under which guards.
+pub(super) fn access_paths(shared_bytes: u64) -> Finding {
+    let check = "access paths";
+    let (mut found, mut missing) = (Vec::new(), None);
+    for path in AccessPath::ALL {
+        let config = Config { path, ..Config::new(shared_bytes, GuardChoice::Auto) };
+        match Memory::new(&config) {
+            Ok(memory) => found.push(format!("{path} under {}", memory.guard())),
+            Err(error) => missing = missing.or(Some((path, error))),
+        }
+    }
+    match missing {
+        None => Finding::fine(check, found.join(", ")),
+        Some((path, error)) => {
+            let (found, remedy) = in_two(&error);
+            Finding::limits(check, found, format!("no --path {path}"), remedy)
         }
     }
 }

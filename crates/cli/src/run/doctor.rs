@@ -43,6 +43,10 @@ pub(crate) struct DoctorArgs {
     #[arg(long)]
     json: bool,
 
+    /// Looks also at what `multigrain run --sysv` needs.
+    #[arg(long)]
+    sysv: bool,
+
     /// The program of the job, which all hosts should have alike.
     #[arg(value_name = "PROGRAM")]
     program: Option<PathBuf>,
@@ -80,6 +84,7 @@ fn look(args: &DoctorArgs) -> Result<Findings, LaunchError> {
         shared_bytes: place.shared.unwrap_or(config.memory.shared_bytes),
         far,
         ports: place.ports,
+        sysv: args.sysv,
     };
     let Some(shares) = shares else {
         let mut findings = host::examine(&needs(all));

@@ -3,7 +3,7 @@
 use object::LittleEndian;
 use object::elf::{FileHeader64, PT_INTERP, PT_LOAD};
 use object::read::ReadCache;
-use object::read::elf::{FileHeader, ProgramHeader};
+use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
@@ -51,6 +51,21 @@ pub(super) fn loader_of(program: &Path) -> Option<PathBuf> {
 pub(super) fn is_static(program: &Path) -> bool {
     Segments::of(program).is_some_and(|segments| segments.loader.is_none())
 }
+
+/// Whether the program's loader is to load the library of Multigrain for it.
+pub(super) fn is_linked_with_us(program: &Path) -> bool {
+    let names = || {
+        let cache = ReadCache::new(File::open(program).ok()?);
+        let header = FileHeader64::<LittleEndian>::parse(&cache).ok()?;
+        let sections = header.sections(LittleEndian, &cache).ok()?;
+        let (_, names) = sections.section_by_name(LittleEndian, b".dynstr")?;
+        Some(names.data(LittleEndian, &cache).ok()?.to_vec())
+    };
+    names().is_some_and(|names| names.split(|byte| *byte == 0).any(|of| of.starts_with(LIBRARY)))
+}
+
+/// The name of the library of Multigrain, without its version.
+const LIBRARY: &[u8] = b"libmultigrain.so";
 
 /// What the program's own loader lists, without running any of the program; none for one without a loader.
 pub(super) fn listed_libraries(program: &Path, variables: &[(String, String)]) -> Option<Output> {

@@ -88,8 +88,10 @@ pub(super) fn chosen(args: &RunArgs) -> Vec<(String, String)> {
     let chosen = [
         ("MULTIGRAIN_THREADS", args.place.threads.map(|t| t.to_string()), Some("1")),
         ("MULTIGRAIN_GUARD", args.node.guard.as_ref().map(name_of), Some("auto")),
+        ("MULTIGRAIN_PATH", args.node.path.map(|path| path.to_string()), Some("memfd")),
         ("MULTIGRAIN_TRACKING", args.node.tracking.as_ref().map(name_of), Some("faults")),
         ("MULTIGRAIN_WAIT", args.node.wait.as_ref().map(name_of), Some("adaptive")),
+        ("MULTIGRAIN_SERVICE", args.node.service.as_ref().map(name_of), Some("helping")),
         ("MULTIGRAIN_MANAGER", args.node.manager.as_ref().map(name_of), Some("allocator")),
         ("MULTIGRAIN_LEARN", args.node.learn.as_ref().map(name_of), Some("on")),
         ("MULTIGRAIN_CONSISTENCY", args.node.consistency.as_ref().map(name_of), Some("sequential")),
@@ -97,6 +99,7 @@ pub(super) fn chosen(args: &RunArgs) -> Vec<(String, String)> {
         ("MULTIGRAIN_SHARING", args.names_sharing().then(|| "on".to_owned()), Some("off")),
         // Its own even where no option names it: addresses of nodes are those of this transport.
         ("MULTIGRAIN_TRANSPORT", Some(args.links.transport().to_string()), None),
+        ("MULTIGRAIN_HANDSHAKE", args.links.handshake.map(|part| part.to_string()), None),
         ("MULTIGRAIN_EMULATE", args.links.emulate.map(|network| network.to_string()), None),
         (
             "MULTIGRAIN_BOOT_SECONDS",
@@ -150,6 +153,12 @@ pub(super) fn refusal(variables: &[(String, String)]) -> Option<String> {
                 "--tracking scans needs the guard mprotect: use --guard mprotect with it".into(),
             );
         }
+    }
+    if is("MULTIGRAIN_GUARD", "uffd") && is("MULTIGRAIN_PATH", "sysv") {
+        return Some(
+            "--path sysv has pages that userfaultfd does not guard: use --guard mprotect with it"
+                .into(),
+        );
     }
     Config::of_job(&value).err().map(|error| error.to_string())
 }

@@ -169,6 +169,10 @@ impl Job<'_> {
                     self.on_waits(rank, report);
                 }
             }
+            Message::Blocked(text) => self.reports.receive_blocked(text),
+            Message::Deadlock(text) => {
+                self.facts.deadlock.get_or_insert(text);
+            }
             Message::Fatal(text) => {
                 facts.fatal.get_or_insert(text);
             }

@@ -344,7 +344,7 @@ impl<'a> Job<'a> {
     fn judge(&mut self, now: Duration) {
         if let Some(limit) = self.settings.timeout.filter(|&limit| now >= limit) {
             if self.facts.ended_by.is_none() {
-                self.facts.waiting = self.reports.deadlock.waiting();
+                self.facts.waiting = self.reports.waiting();
             }
             self.facts.ended_by.get_or_insert(EndedBy::Timeout(limit));
         }

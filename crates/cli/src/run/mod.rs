@@ -51,6 +51,7 @@ mod refused_connections;
 mod remote_nodes;
 mod reports;
 mod signalfd;
+mod site_usage;
 mod sites;
 mod slurm;
 mod spawn;

@@ -4,6 +4,7 @@ use super::host_slots::{HostList, Share, parse_list};
 use super::slurm::Allocation;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
+use multigrain_memory::AccessPath;
 use multigrain_runtime::Config;
 use multigrain_transport::interfaces::{Wish, parse_wish};
 use multigrain_transport::{Emulation, Ports, Transport};
@@ -76,6 +77,11 @@ pub(super) struct NodeArgs {
     #[arg(long, value_enum)]
     pub(super) guard: Option<Guard>,
 
+    /// By which path a page is updated while the program's threads are kept from it: what its memory is mapped twice
+    /// from [default: memfd].
+    #[arg(long, value_parser = access_paths())]
+    pub(super) path: Option<AccessPath>,
+
     /// How a node finds what its threads write to lazily consistent pages whose home it is, where other
     /// nodes have copies [default: faults].
     #[arg(long, value_enum)]
@@ -84,6 +90,11 @@ pub(super) struct NodeArgs {
     /// How a thread waits for a reply [default: adaptive].
     #[arg(long, value_enum)]
     pub(super) wait: Option<WaitMode>,
+
+    /// Which thread of a node serves what arrives: MIRAGE+'s server process, or what is nearest to its interrupt level
+    /// [default: helping].
+    #[arg(long, value_enum)]
+    pub(super) service: Option<Service>,
 
     /// Where directory entries live [default: allocator].
     #[arg(long, value_enum)]
@@ -130,6 +141,21 @@ pub(super) struct LinkArgs {
     /// `50us,10G`. Up to 100ms, and from 1M to 1000G.
     #[arg(long, value_name = "LATENCY,BANDWIDTH")]
     pub(super) emulate: Option<Emulation>,
+
+    /// Sends contents of minipages that are longer than a part in parts of so many bytes, from 64 to 1048576, each acknowledged
+    /// before the next is sent: the handshake that MIRAGE+ measures blasting against. Without =BYTES they have 1024, as there. It is
+    /// for measurements, and slower: otherwise contents travel as one stream [default: off].
+    #[arg(long, value_name = "BYTES", num_args = 0..=1, require_equals = true, default_missing_value = "1024",
+          value_parser = parse_part)]
+    pub(super) handshake: Option<usize>,
+}
+
+/// The bytes of a part.
+fn parse_part(text: &str) -> Result<usize, String> {
+    let bytes = multigrain_types::parse_size(text).and_then(|bytes| bytes.try_into().ok());
+    let (least, most) = (Config::PARTS.start(), Config::PARTS.end());
+    let wrong = || format!("a part has from {least} to {most} bytes, such as 1024 or 4K");
+    bytes.filter(|bytes| Config::PARTS.contains(bytes)).ok_or_else(wrong)
 }
 
 // How System V segments are shared.
@@ -373,6 +399,12 @@ pub(crate) enum Tracking {
     Scans,
 }
 
+/// `--path`: what the memory knows, by their names, which are those of MULTIGRAIN_PATH.
+fn access_paths() -> impl TypedValueParser<Value = AccessPath> {
+    let known = AccessPath::ALL.map(|one| PossibleValue::new(one.name()).help(one.help()));
+    PossibleValuesParser::new(known).try_map(|name| name.parse::<AccessPath>())
+}
+
 /// `--transport`: what the transport knows, by their names.
 fn transports() -> impl TypedValueParser<Value = Transport> {
     let known = Transport::all().map(|one| PossibleValue::new(one.name()).help(one.help()));
@@ -408,6 +440,17 @@ pub(crate) enum WaitMode {
     Block,
     /// Spins for a while, then sleeps.
     Adaptive,
+}
+
+/// `--service`; the names are those of MULTIGRAIN_SERVICE.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum Service {
+    /// A thread of its own, asleep until something arrives.
+    Blocked,
+    /// A thread of its own that looks all the time; needs a core.
+    Polling,
+    /// The threads that wait, and a thread of its own, asleep, while none does.
+    Helping,
 }
 
 /// `--learn`; the names are those of MULTIGRAIN_LEARN.
@@ -499,6 +542,22 @@ mod tests {
     fn the_consistencies_are_those_of_the_runtime() {
         let ours = Consistency::value_variants().iter().map(name_of);
         assert!(ours.eq(multigrain_types::Consistency::ALL.map(|known| known.name().to_owned())));
+    }
+
+    #[test]
+    fn the_service_levels_are_those_of_the_runtime() {
+        let ours = Service::value_variants().iter().map(name_of);
+        let theirs = multigrain_runtime::ServiceLevel::ALL;
+        assert!(ours.eq(theirs.map(|level| level.name().to_owned())));
+    }
+
+    #[test]
+    fn a_part_has_a_length_within_limits() {
+        assert_eq!((parse_part("64"), parse_part("4K")), (Ok(64), Ok(4096)));
+        for wrong in ["0", "63", "2M", "-1", "many", ""] {
+            let said = parse_part(wrong).unwrap_err();
+            assert_eq!(said, "a part has from 64 to 1048576 bytes, such as 1024 or 4K", "{wrong}");
+        }
     }
 
     #[test]

@@ -12,13 +12,29 @@ pub(super) struct Reports {
     pub(super) refused: Refused,
     pub(super) races: Races,
     count: Option<Count>,
+    /// Of programs of System V calls, which processes wait, and for what.
+    blocked: Option<String>,
 }
 
 impl Reports {
     /// None so far, of so many nodes.
     pub(super) fn new(nodes: usize, races: Check) -> Self {
         let (deadlock, races) = (Watch::new(nodes), Races::new(nodes, races));
-        Self { deadlock, refused: Refused::default(), races, count: None }
+        Self { deadlock, refused: Refused::default(), races, count: None, blocked: None }
+    }
+
+    /// Who waits, and for what, as far as that is known.
+    pub(super) fn waiting(&self) -> Option<String> {
+        match &self.blocked {
+            // Where nodes are sites, their own threads are nothing to the user.
+            Some(text) => Some(text.clone()).filter(|text| !text.is_empty()),
+            None => self.deadlock.waiting(),
+        }
+    }
+
+    /// A site says which processes of the job wait.
+    pub(super) fn receive_blocked(&mut self, text: String) {
+        self.blocked = Some(text);
     }
 
     /// How far the program is: as far as the farthest node that says so.

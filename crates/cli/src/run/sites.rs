@@ -3,6 +3,7 @@
 use super::error::LaunchError;
 use super::options::RunArgs;
 use super::{elf, program};
+use crate::preload;
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::MetadataExt;
@@ -22,6 +23,7 @@ pub(super) fn as_sites(args: &mut RunArgs) -> Result<(), LaunchError> {
     site.push("--".into());
     let (words, programs) = with_sites(&args.command, &site);
     if args.place.is_here() {
+        preload::library().map_err(LaunchError::Refused)?;
         programs.iter().try_for_each(|program| dynamic(program))?;
     }
     args.command = words;
@@ -33,6 +35,10 @@ fn dynamic(program: &OsStr) -> Result<(), LaunchError> {
     let path = program::find(program)?;
     if elf::is_static(&path) {
         let why = "is linked statically, so that --sysv cannot take its System V calls: link it dynamically";
+        return Err(LaunchError::NotExecutable { path, why });
+    }
+    if elf::is_linked_with_us(&path) {
+        let why = "is linked with Multigrain, and --sysv is for programs of System V calls alone: start it without --sysv";
         return Err(LaunchError::NotExecutable { path, why });
     }
     let mode = path.metadata().map_or(0, |metadata| metadata.mode());

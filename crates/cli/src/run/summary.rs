@@ -2,6 +2,7 @@
 
 use super::false_sharing;
 use super::quantity::{quantity, seconds};
+use super::site_usage;
 use super::verdict::Status;
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
@@ -18,7 +19,12 @@ type Row = (&'static str, &'static [(&'static str, &'static str)]);
 const ROWS: [Row; 9] = [
     (
         "faults",
-        &[("read_faults", "read"), ("write_faults", "write"), ("local_faults", "answered locally")],
+        &[
+            ("read_faults", "read"),
+            ("write_faults", "write"),
+            ("local_faults", "answered locally"),
+            ("racing_faults", "reads in a race"),
+        ],
     ),
     (
         "traffic",
@@ -181,7 +187,8 @@ impl Report {
             let _ = writeln!(text, "  {title:<8}{}", cells.join(" "));
         }
         let stats = self.counted().map(|(_, stats)| stats);
-        text + &self.times() + &false_sharing::line(stats).unwrap_or_default()
+        let of_objects = site_usage::lines(self.counted().map(|(_, stats)| stats));
+        text + &of_objects + &self.times() + &false_sharing::line(stats).unwrap_or_default()
     }
 
     fn json(&self) -> Value {

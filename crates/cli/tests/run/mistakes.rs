@@ -14,6 +14,8 @@ fn mistakes_get_one_line_and_the_codes_of_a_shell() {
     assert_eq!(code(&["-n", "0", "true"]), Some(2));
     assert_eq!(code(&["-n", "1025", "true"]), Some(2));
     assert_eq!(code(&["--guard", "wall", "true"]), Some(2));
+    assert_eq!(code(&["--path", "garden", "true"]), Some(2));
+    assert_eq!(code(&["--path", "fork", "true"]), Some(2));
     assert_eq!(code(&["--shared", "12Q", "true"]), Some(2));
     assert_eq!(code(&["--stats", "/nonexistent/file", "true"]), Some(2));
     assert_eq!(code(&["--tracking", "dogs", "true"]), Some(2));
@@ -40,6 +42,13 @@ fn what_every_node_would_refuse_the_launcher_refuses() {
     for (options, variable, line) in [
         ("--tracking scans --check-races", ("", ""), "--check-races finds races by faults"),
         ("--tracking scans --guard uffd", ("", ""), "--tracking scans needs the guard mprotect"),
+        ("--path sysv --guard uffd", ("", ""), "--path sysv has pages that userfaultfd does not"),
+        ("--guard uffd", ("MULTIGRAIN_PATH", "sysv"), "--path sysv has pages that userfaultfd"),
+        (
+            "--tag-output",
+            ("MULTIGRAIN_PATH", "fork"),
+            "invalid argument: MULTIGRAIN_PATH cannot be",
+        ),
         ("--check-races", ("MULTIGRAIN_TRACKING", "scans"), "--check-races finds races by faults"),
         ("-x MULTIGRAIN_TRACKING=scans --check-races", ("", ""), "--check-races finds races"),
         (

@@ -2,19 +2,14 @@
 
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
-use multigrain_types::PAGE_BYTES;
-use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::Errno;
 use rustix::mm::ProtFlags;
-use rustix::process::{Resource, getrlimit};
 
-use super::{Backing, Over, map_file};
+use super::{Backing, Over, map_file, set_length, whole_pages};
 use crate::descriptor::placed;
 use crate::error::MemoryError;
-use crate::layout::{VIEWS_BASE, VIEWS_END, index};
-
-/// The most bytes of an object of its own: as many as one view could address.
-pub const MOST_OBJECT_BYTES: u64 = (VIEWS_END - VIEWS_BASE) as u64;
+use crate::layout::index;
 
 #[derive(Debug)]
 pub(super) struct Memfd {
@@ -24,25 +19,14 @@ pub(super) struct Memfd {
 
 impl Memfd {
     pub(super) fn new(bytes: u64) -> Result<Self, MemoryError> {
-        if bytes == 0 || bytes > MOST_OBJECT_BYTES {
-            return Err(MemoryError::SharedSize { bytes, limit: MOST_OBJECT_BYTES });
-        }
-        let bytes = bytes.next_multiple_of(PAGE_BYTES as u64);
+        let bytes = whole_pages(bytes)?;
         let length = index(bytes);
-        let system =
-            |call| move |errno| MemoryError::System { call, address: 0, bytes: length, errno };
-        // Beyond the limit of file sizes ftruncate would raise SIGXFSZ.
-        if getrlimit(Resource::Fsize).current.is_some_and(|limit| limit < bytes) {
-            return Err(MemoryError::Ulimit { bytes, flag: "-f" });
-        }
-        let file =
-            placed(memfd_create(c"multigrain", MemfdFlags::CLOEXEC)).map_err(
-                |errno| match errno {
-                    Errno::PERM | Errno::NOSYS => MemoryError::NoObject { errno },
-                    _ => system("memfd")(errno),
-                },
-            )?;
-        ftruncate(&file, bytes).map_err(system("ftruncate"))?;
+        let file = placed(memfd_create(c"multigrain", MemfdFlags::CLOEXEC));
+        let file = file.map_err(|errno| match errno {
+            Errno::PERM | Errno::NOSYS => MemoryError::NoObject { errno },
+            errno => MemoryError::System { call: "memfd", address: 0, bytes: length, errno },
+        })?;
+        set_length(&file, bytes)?;
         Ok(Self { file, bytes })
     }
 

@@ -6,36 +6,53 @@
 //! | object | its bytes | under the guard uffd |
 //! |---|---|---|
 //! | [`Object::memfd`] | its own, zero at first | yes |
+//! | [`Object::temporary`] | its own, in a file without a name (ParADE 4.1) | as a file's |
+//! | [`Object::own_system_v`] | its own, in a System V segment (ParADE 4.2) | no |
+//! | [`Object::mdup`] | its own, in shared anonymous memory (ParADE 4.3) | yes |
 //! | [`Object::file`] | a file's | in /dev/shm only: the kernel guards no others |
 //! | [`Object::system_v`] | a System V segment's | no: the kernel does not guard them |
 //! | [`Object::adopt`] | those that the process has at an address, which stay there | yes |
+//!
+//! Those that have bytes of their own are the access paths of `multigrain run --path` ([`AccessPath`]): ways to map the
+//! same bytes twice, so that a page is updated through one mapping while threads are kept from it in another.
 #![expect(unsafe_code, reason = "maps objects")]
 
 use core::ffi::c_void;
 use core::fmt;
 use core::ops::Range;
-use std::os::fd::{AsFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
+use std::path::Path;
 
+use multigrain_types::PAGE_BYTES;
+use rustix::fs::{SeekFrom, ftruncate, seek};
 use rustix::io::Errno;
 use rustix::mm::{
-    Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap, mprotect, munlock, munmap,
+    Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap, mmap_anonymous, mprotect, munlock,
+    munmap,
 };
+use rustix::process::{Resource, getrlimit};
 
 use crate::error::MemoryError;
+use crate::layout::{VIEWS_BASE, VIEWS_END, index};
+use crate::names::AccessPath;
 
 mod adopted;
+mod duplicates;
 mod file;
+mod mdup;
 mod memfd;
 mod sysv;
+mod temporary;
 
-pub use memfd::MOST_OBJECT_BYTES;
+/// The most bytes of an object of its own: as many as one view could address.
+pub const MOST_OBJECT_BYTES: u64 = (VIEWS_END - VIEWS_BASE) as u64;
 
 /// What may be mapped already where an object is to be mapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Over {
     /// Nothing.
     Nothing,
-    /// A mapping of the same bytes, which is replaced.
+    /// A mapping of the same bytes, or of none, which is replaced.
     Itself,
 }
 
@@ -57,6 +74,18 @@ trait Backing: Send + Sync + fmt::Debug {
     /// The descriptor it keeps open, if it needs one.
     fn descriptor(&self) -> Option<RawFd>;
 
+    /// Makes sure that there is room for these bytes, as far as an access could find that there is none and memory as
+    /// such is there.
+    fn reserve(&self, offset: u64, bytes: u64) -> Result<(), MemoryError> {
+        let _ = (offset, bytes);
+        Ok(())
+    }
+
+    /// The addresses of a mapping that it keeps to map by, if it needs one.
+    fn original(&self) -> Option<Range<usize>> {
+        None
+    }
+
     /// The addresses that the program has the bytes at, if it had them before they were an object.
     fn adopted(&self) -> Option<Range<usize>> {
         None
@@ -68,12 +97,51 @@ trait Backing: Send + Sync + fmt::Debug {
 pub struct Object(Box<dyn Backing>);
 
 impl Object {
+    /// Bytes of its own, which come by that path; rounded up to whole pages, and zero at first.
+    ///
+    /// # Errors
+    /// Those of the path's own function below.
+    pub fn of_path(path: AccessPath, bytes: u64) -> Result<Self, MemoryError> {
+        match path {
+            AccessPath::Memfd => Self::memfd(bytes),
+            AccessPath::File => Self::temporary(&std::env::temp_dir(), bytes),
+            AccessPath::SystemV => Self::own_system_v(bytes),
+            AccessPath::Mdup => Self::mdup(bytes),
+        }
+    }
+
     /// Bytes of its own, zero at first; rounded up to whole pages, and sparse.
     ///
     /// # Errors
     /// A size out of range, more than `ulimit -f` allows, or a failing system call.
     pub fn memfd(bytes: u64) -> Result<Self, MemoryError> {
         Ok(Self(Box::new(memfd::Memfd::new(bytes)?)))
+    }
+
+    /// Bytes of its own in a file of that directory, which has no name and whose blocks are allocated with
+    /// the areas that lie in them.
+    ///
+    /// # Errors
+    /// A size out of range, more than `ulimit -f` allows, a directory where no file can be made, or a file
+    /// system without holes or room.
+    pub fn temporary(directory: &Path, bytes: u64) -> Result<Self, MemoryError> {
+        Ok(Self(Box::new(temporary::Temporary::new(directory, bytes)?)))
+    }
+
+    /// Bytes of its own in a System V segment, which is gone from the system's list already.
+    ///
+    /// # Errors
+    /// A size out of range, or the system's limits of such segments.
+    pub fn own_system_v(bytes: u64) -> Result<Self, MemoryError> {
+        Ok(Self(Box::new(sysv::SystemV::new(bytes)?)))
+    }
+
+    /// Bytes of its own in shared anonymous memory, whose mapping is duplicated.
+    ///
+    /// # Errors
+    /// A size out of range, or no room for as many addresses.
+    pub fn mdup(bytes: u64) -> Result<Self, MemoryError> {
+        Ok(Self(Box::new(mdup::Mdup::new(bytes)?)))
     }
 
     /// The bytes of a file that is open for reading and writing.
@@ -115,6 +183,44 @@ impl Object {
 
     pub(crate) fn descriptor(&self) -> Option<RawFd> {
         self.0.descriptor()
+    }
+
+    /// Whether nothing is allocated for these bytes, which are zero then; false where that cannot be told.
+    pub(crate) fn is_hole(&self, offset: u64, bytes: u64) -> bool {
+        let Some(descriptor) = self.descriptor() else { return false };
+        // SAFETY: the object keeps it open.
+        let file = unsafe { BorrowedFd::borrow_raw(descriptor) };
+        match seek(file, SeekFrom::Data(offset)) {
+            Ok(data) => data >= offset + bytes,
+            Err(errno) => errno == Errno::NXIO,
+        }
+    }
+
+    /// Addresses that it has mapped for itself.
+    pub(crate) fn original(&self) -> Option<Range<usize>> {
+        self.0.original()
+    }
+
+    /// Makes sure that there is room for [offset, offset + bytes).
+    pub(crate) fn reserve(&self, offset: u64, bytes: u64) -> Result<(), MemoryError> {
+        self.0.reserve(offset, bytes)
+    }
+
+    /// Maps the first page for as long as something is tried on it.
+    pub(crate) fn try_on_a_page(
+        &self,
+        tried: impl FnOnce(usize) -> Result<(), MemoryError>,
+    ) -> Result<(), MemoryError> {
+        let failed =
+            |errno| MemoryError::System { call: "mmap", address: 0, bytes: PAGE_BYTES, errno };
+        let (none, flags) = (ProtFlags::empty(), MapFlags::PRIVATE | MapFlags::NORESERVE);
+        // SAFETY: the kernel picks the address, so no memory in use is replaced.
+        let place = unsafe { mmap_anonymous(core::ptr::null_mut(), PAGE_BYTES, none, flags) };
+        let address = place.map_err(failed)?.expose_provenance();
+        let mapped = self.map(address, PAGE_BYTES, 0, none, Over::Itself).map_err(failed);
+        let tried = mapped.and_then(|()| tried(address));
+        unmap(address, PAGE_BYTES)?;
+        tried
     }
 
     pub(crate) fn adopted(&self) -> Option<Range<usize>> {
@@ -195,6 +301,25 @@ pub(crate) fn taken_or(
     } else {
         MemoryError::System { call, address, bytes, errno }
     }
+}
+
+/// The bytes of an object of its own that is to have so many.
+fn whole_pages(bytes: u64) -> Result<u64, MemoryError> {
+    if bytes == 0 || bytes > MOST_OBJECT_BYTES {
+        return Err(MemoryError::SharedSize { bytes, limit: MOST_OBJECT_BYTES });
+    }
+    Ok(bytes.next_multiple_of(PAGE_BYTES as u64))
+}
+
+/// Gives a new file its length.
+fn set_length(file: impl AsFd, bytes: u64) -> Result<(), MemoryError> {
+    // Beyond the limit of file sizes ftruncate would raise SIGXFSZ.
+    if getrlimit(Resource::Fsize).current.is_some_and(|limit| limit < bytes) {
+        return Err(MemoryError::Ulimit { bytes, flag: "-f" });
+    }
+    let (call, length) = ("ftruncate", index(bytes));
+    let failed = |errno| MemoryError::System { call, address: 0, bytes: length, errno };
+    ftruncate(file, bytes).map_err(failed)
 }
 
 /// Maps a file at an address.

@@ -1,43 +1,56 @@
-//! A System V segment as an object, by its id.
+//! A System V segment as an object (ParADE 4.2): somebody's, by its id, or one of its own.
 //!
-//! It has no descriptor to map parts of it by. So views are duplicates of parts of one attachment:
-//! `mremap` duplicates shared mappings when told that the old size is 0.
-#![expect(unsafe_code, reason = "attaches a segment and duplicates its mapping")]
+//! It has no descriptor to map parts of it by, and `shmat` attaches it whole. So views are duplicates of parts of one
+//! attachment. A segment of its own is removed as soon as it is attached, and then goes with its last mapping, however the process
+//! ends; a process that is killed between the two calls leaves it.
+#![expect(unsafe_code, reason = "makes a segment and attaches it")]
 
 use core::ffi::c_void;
 use core::mem::MaybeUninit;
+use core::ops::Range;
 use core::ptr::NonNull;
 use std::os::fd::RawFd;
 
 use multigrain_types::PAGE_BYTES;
 use rustix::io::Errno;
-use rustix::mm::{
-    MapFlags, MprotectFlags, MremapFlags, ProtFlags, mmap_anonymous, mprotect, mremap_fixed, munmap,
-};
+use rustix::mm::ProtFlags;
 
-use super::{Backing, Over};
+use super::duplicates::Original;
+use super::{Backing, Over, whole_pages};
 use crate::error::MemoryError;
 use crate::layout::index;
+use crate::names::AccessPath;
+use crate::shortage::address_limit;
 
 #[derive(Debug)]
-pub(super) struct SystemV {
-    attached: NonNull<c_void>,
-    bytes: u64,
-}
-
-// SAFETY: the pointer names a mapping this value owns; only the kernel is given it.
-unsafe impl Send for SystemV {}
-// SAFETY: as above.
-unsafe impl Sync for SystemV {}
+pub(super) struct SystemV(Original);
 
 impl SystemV {
+    /// A segment of its own.
+    pub(super) fn new(bytes: u64) -> Result<Self, MemoryError> {
+        let bytes = whole_pages(bytes)?;
+        let flags = libc::IPC_CREAT | libc::SHM_NORESERVE | 0o600;
+        // SAFETY: makes a segment.
+        let id = unsafe { libc::shmget(libc::IPC_PRIVATE, index(bytes), flags) };
+        if id < 0 {
+            return Err(refused("shmget", bytes, last_errno()));
+        }
+        let attached = Self::attach(id);
+        // SAFETY: made just above; it goes with its last mapping, or now if it is not attached.
+        if unsafe { libc::shmctl(id, libc::IPC_RMID, core::ptr::null_mut()) } != 0 {
+            return Err(refused("shmctl", bytes, last_errno()));
+        }
+        attached.map_err(|error| {
+            if let MemoryError::System { call: "shmat", errno, .. } = error {
+                return refused("shmat", bytes, errno);
+            }
+            error
+        })
+    }
+
+    /// Somebody's, whose id is known.
     pub(super) fn attach(id: i32) -> Result<Self, MemoryError> {
-        let failed = |call| MemoryError::System {
-            call,
-            address: 0,
-            bytes: 0,
-            errno: Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::INVAL),
-        };
+        let failed = |call| MemoryError::System { call, address: 0, bytes: 0, errno: last_errno() };
         let mut status = MaybeUninit::<libc::shmid_ds>::uninit();
         // SAFETY: IPC_STAT fills in a shmid_ds.
         if unsafe { libc::shmctl(id, libc::IPC_STAT, status.as_mut_ptr()) } != 0 {
@@ -46,22 +59,50 @@ impl SystemV {
         // SAFETY: the kernel has filled it in.
         let bytes = unsafe { status.assume_init() }.shm_segsz.next_multiple_of(PAGE_BYTES);
         // SAFETY: the kernel picks the address, so no memory in use is replaced.
-        let attached = unsafe { libc::shmat(id, core::ptr::null(), 0) };
+        let attached: *mut c_void = unsafe { libc::shmat(id, core::ptr::null(), 0) };
         if attached.addr() == usize::MAX {
             return Err(failed("shmat"));
         }
         let attached = NonNull::new(attached).ok_or_else(|| failed("shmat"))?;
-        Ok(Self { attached, bytes: bytes as u64 })
+        Original::new(attached, bytes as u64).map(Self)
     }
+}
+
+fn last_errno() -> Errno {
+    Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::INVAL)
+}
+
+/// Why there is no segment of its own.
+fn refused(call: &'static str, bytes: u64, errno: Errno) -> MemoryError {
+    let remedy = match errno {
+        Errno::NOMEM if address_limit(index(bytes)).is_some() => {
+            return MemoryError::Ulimit { bytes, flag: "-v" };
+        }
+        Errno::INVAL => {
+            "raise kernel.shmmax, choose a smaller `multigrain run --shared`, or use --path memfd"
+        }
+        Errno::NOSPC => {
+            "remove System V segments, raise kernel.shmmni or kernel.shmall, or use --path memfd"
+        }
+        Errno::PERM | Errno::NOSYS => {
+            "allow it in the container's seccomp profile, or use --path memfd"
+        }
+        _ => "choose a smaller `multigrain run --shared`, or use --path memfd",
+    };
+    MemoryError::NoPath { path: AccessPath::SystemV, call, bytes, errno, remedy }
 }
 
 impl Backing for SystemV {
     fn bytes(&self) -> u64 {
-        self.bytes
+        self.0.bytes()
     }
 
     fn descriptor(&self) -> Option<RawFd> {
         None
+    }
+
+    fn original(&self) -> Option<Range<usize>> {
+        Some(self.0.addresses())
     }
 
     fn map(
@@ -72,34 +113,14 @@ impl Backing for SystemV {
         protection: ProtFlags,
         over: Over,
     ) -> Result<(), Errno> {
-        let place = core::ptr::with_exposed_provenance_mut::<c_void>(address);
-        if over == Over::Nothing {
-            let flags = MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED_NOREPLACE;
-            // SAFETY: FIXED_NOREPLACE never replaces a mapping.
-            unsafe { mmap_anonymous(place, bytes, ProtFlags::empty(), flags) }?;
-        }
-        // SAFETY: the caller keeps the offset in the object, which the attachment has as many bytes as.
-        let from = unsafe { self.attached.as_ptr().cast::<u8>().add(index(offset)) }.cast();
-        // SAFETY: duplicates a shared mapping over one that was made just above, or over itself.
-        let mapped = unsafe { mremap_fixed(from, 0, bytes, MremapFlags::MAYMOVE, place) };
-        let protected = mapped.and_then(|start| {
-            start.expose_provenance();
-            let flags = MprotectFlags::from_bits_retain(protection.bits());
-            // SAFETY: changes the protection of the mapping made just above.
-            unsafe { mprotect(start, bytes, flags) }
-        });
-        if protected.is_err() && over == Over::Nothing {
-            // SAFETY: mapped just above and nobody knows of it.
-            let _ = unsafe { munmap(place, bytes) };
-        }
-        protected
+        self.0.duplicate(address, bytes, offset, protection, over)
     }
 }
 
 impl Drop for SystemV {
     fn drop(&mut self) {
         // SAFETY: attached by attach(); its duplicates are mappings of their own.
-        let detached = unsafe { libc::shmdt(self.attached.as_ptr()) };
+        let detached = unsafe { libc::shmdt(self.0.start()) };
         debug_assert_eq!(detached, 0);
     }
 }

@@ -5,13 +5,13 @@
 
 use std::cell::Cell;
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use libc::{siginfo_t, ucontext_t};
 use multigrain_memory::{
-    Area, Config, GuardChoice, GuardKind, Memory, MemoryError, Object, SegmentId, Shape, Trap,
-    VIEW_ALIGN, VIEWS_BASE,
+    AccessPath, Area, Config, GuardChoice, GuardKind, Memory, MemoryError, Object, SegmentId,
+    Shape, Trap, VIEW_ALIGN, VIEWS_BASE,
 };
 use multigrain_types::{
     Access, AreaId, Consistency, MinipageId, PAGE_BYTES, Placement, SegmentPolicy,
@@ -31,6 +31,54 @@ static ONE_NODE: Mutex<()> = Mutex::new(());
 static MEMORY: AtomicPtr<Memory> = AtomicPtr::new(std::ptr::null_mut());
 static STATES: [AtomicPtr<Vec<AtomicU8>>; AREAS] =
     [const { AtomicPtr::new(std::ptr::null_mut()) }; AREAS];
+
+/// How a trap that is granted updates the page, while other threads go for it (ParADE 2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Update {
+    /// It does not.
+    No,
+    /// Through the privileged view, and then the page is opened.
+    ThenOpened(u32),
+    /// As a system with one access path does it, which has to open the page first.
+    OnceOpened(u32),
+}
+
+impl Update {
+    fn of(word: u64) -> Self {
+        let value = u32::try_from(word & u64::from(u32::MAX)).expect("32 bits");
+        match word >> 32 {
+            0 => Self::No,
+            1 => Self::ThenOpened(value),
+            _ => Self::OnceOpened(value),
+        }
+    }
+
+    /// From now on, for all traps.
+    pub(crate) fn begin(self) {
+        let word = match self {
+            Self::No => 0,
+            Self::ThenOpened(value) => 1 << 32 | u64::from(value),
+            Self::OnceOpened(value) => 2 << 32 | u64::from(value),
+        };
+        UPDATE.store(word, Ordering::SeqCst);
+    }
+}
+
+static UPDATE: AtomicU64 = AtomicU64::new(0);
+
+/// Fills a minipage through the privileged view, slowly: other threads get on in between.
+fn fill(memory: &Memory, minipage: MinipageId, value: u32) {
+    let (bytes, length) = memory.privileged(minipage);
+    for word in 0..length / 4 {
+        // SAFETY: a word of the minipage.
+        let place = unsafe { bytes.cast::<u32>().add(word) };
+        // SAFETY: aligned to four.
+        unsafe { place.write_volatile(value) };
+        if word % 128 == 0 {
+            std::thread::yield_now();
+        }
+    }
+}
 
 /// What the handler saw in one thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -55,6 +103,7 @@ pub(crate) struct Node {
     pub(crate) memory: &'static Memory,
     /// Where the program has the bytes of the object, if it was adopted.
     adopted: Option<usize>,
+    origin: Origin,
     private: Mutex<Vec<(usize, u64)>>,
     _only: MutexGuard<'static, ()>,
 }
@@ -62,16 +111,25 @@ pub(crate) struct Node {
 /// How the object of a node came to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
-    Memfd,
+    /// What `multigrain run --path` offers.
+    Path(AccessPath),
+    /// A file as of the path `file`, in /dev/shm.
+    TemporaryInMemory,
     File,
     SystemV,
     Adopted,
 }
 
+/// The paths with each guard that the kernel has for them here.
+pub(crate) const GUARDS: [GuardChoice; 2] = [GuardChoice::Uffd, GuardChoice::Mprotect];
+
 impl Origin {
     pub(crate) fn object(self, bytes: u64) -> Object {
         match self {
-            Self::Memfd => Object::memfd(bytes).expect("a memfd"),
+            Self::Path(path) => Object::of_path(path, bytes).expect("an object of a path"),
+            Self::TemporaryInMemory => {
+                Object::temporary("/dev/shm".as_ref(), bytes).expect("an object of a new file")
+            }
             Self::File => Object::file(shm_file(bytes)).expect("an object of a file"),
             Self::SystemV => system_v(bytes),
             Self::Adopted => adopt(private_memory(bytes), bytes),
@@ -132,10 +190,14 @@ impl Node {
 
     /// The same with an object of any origin.
     fn start_of(origin: Origin, guard: GuardChoice, bytes: u64) -> Option<Self> {
-        if origin == Origin::Memfd {
-            return Self::start(guard, bytes);
+        if let Origin::Path(path) = origin {
+            let config = Config { path, ..Config::new(bytes, guard) };
+            let mut node = Self::start_with(|| Memory::new(&config))?;
+            node.origin = origin;
+            return Some(node);
         }
         let mut node = Self::start_with(|| Memory::without_segments(guard))?;
+        node.origin = origin;
         let object = if origin == Origin::Adopted {
             let address = private_memory(bytes);
             node.adopted = Some(address);
@@ -148,8 +210,8 @@ impl Node {
     }
 
     /// The same with memory that tracks writes.
-    pub(crate) fn start_tracking(shared_bytes: u64) -> Option<Self> {
-        let config = Config::new(shared_bytes, GuardChoice::Mprotect);
+    pub(crate) fn start_tracking(path: AccessPath, shared_bytes: u64) -> Option<Self> {
+        let config = Config { path, ..Config::new(shared_bytes, GuardChoice::Mprotect) };
         Self::start_with(|| Memory::new(&config).and_then(Memory::with_tracking))
     }
 
@@ -178,6 +240,7 @@ impl Node {
             Ok(memory) => Box::into_raw(Box::new(memory)),
             Err(
                 error @ (MemoryError::GuardUnavailable { .. }
+                | MemoryError::PathNotGuarded { .. }
                 | MemoryError::TrackingUnavailable { .. }),
             ) => {
                 println!("skipped: {error}");
@@ -192,7 +255,8 @@ impl Node {
         take_log();
         // SAFETY: just leaked; it is taken back when this node is dropped, which borrows end by.
         let memory = unsafe { &*memory };
-        Some(Self { memory, adopted: None, private: Mutex::default(), _only: only })
+        let origin = Origin::Path(AccessPath::Memfd);
+        Some(Self { memory, adopted: None, origin, private: Mutex::default(), _only: only })
     }
 
     pub(crate) fn map(&self, area: Area, fresh: bool) {
@@ -234,6 +298,11 @@ impl Node {
     pub(crate) fn unmap_when_done(&self, address: usize, bytes: u64) {
         let mut private = self.private.lock().expect("one thread");
         private.push((address, bytes));
+    }
+
+    /// Whether pages that nobody touched are allocated already: the guard uffd traps on them then.
+    pub(crate) fn is_allocated_at_once(&self) -> bool {
+        self.origin == Origin::TemporaryInMemory
     }
 
     pub(crate) fn is_uffd(&self) -> bool {
@@ -286,13 +355,25 @@ pub(crate) fn with_guards(shared_bytes: u64, test: impl Fn(&Node)) {
 
 /// Runs a test once for each guard and each kind of object that it guards.
 pub(crate) fn with_objects(bytes: u64, test: impl Fn(&Node)) {
-    for guard in [GuardChoice::Uffd, GuardChoice::Mprotect] {
-        for origin in [Origin::Memfd, Origin::File, Origin::SystemV, Origin::Adopted] {
+    with_paths(bytes, &test);
+    for guard in GUARDS {
+        for origin in [Origin::File, Origin::TemporaryInMemory, Origin::SystemV, Origin::Adopted] {
             if (origin, guard) == (Origin::SystemV, GuardChoice::Uffd) {
                 // The kernel does not: `the_guard_uffd_refuses_what_the_kernel_does_not_guard`.
                 continue;
             }
             if let Some(node) = Node::start_of(origin, guard, bytes) {
+                test(&node);
+            }
+        }
+    }
+}
+
+/// Runs a test once for each guard and each access path that it guards.
+pub(crate) fn with_paths(bytes: u64, test: impl Fn(&Node)) {
+    for guard in GUARDS {
+        for path in AccessPath::ALL {
+            if let Some(node) = Node::start_of(Origin::Path(path), guard, bytes) {
                 test(&node);
             }
         }
@@ -375,7 +456,15 @@ fn grant(memory: &Memory, trap: Trap) -> Option<()> {
     log.last = Some(trap);
     let (done, state) = if state < wanted {
         log.real += 1;
-        (memory.protect(minipage, state, wanted), wanted)
+        let update = Update::of(UPDATE.load(Ordering::SeqCst));
+        if let Update::ThenOpened(value) = update {
+            fill(memory, minipage, value);
+        }
+        let done = memory.protect(minipage, state, wanted);
+        if let Update::OnceOpened(value) = update {
+            fill(memory, minipage, value);
+        }
+        (done, wanted)
     } else {
         log.spurious += 1;
         (memory.reprotect(minipage, state), state)

@@ -1,11 +1,13 @@
 //! How this node was started, and so how it finds the others of its job: by `multigrain run`, by one of its
 //! agents, or by a process manager.
 
+use core::num::NonZeroUsize;
 use std::os::fd::RawFd;
 use std::time::Duration;
 
 use multigrain_transport::{Address, Credentials, Emulation, Transport};
 use multigrain_types::NodeId;
+use multigrain_types::sysv::SITE_VARIABLE;
 use rustix::process::Pid;
 
 use super::limits::{BOOT_DEADLINE, BOOT_DEADLINE_FOR_EACH};
@@ -46,6 +48,8 @@ pub struct Links {
     pub transport: Transport,
     /// The network that they are to be like.
     pub emulate: Option<Emulation>,
+    /// Payloads longer than so many bytes go in parts of that length, each acknowledged before the next is sent.
+    pub handshake: Option<NonZeroUsize>,
 }
 
 impl Launch {
@@ -116,6 +120,13 @@ impl Launch {
 }
 
 fn started_by_node() -> Error {
+    if std::env::var_os(SITE_VARIABLE).is_some() {
+        return Error::Invalid(
+            "this program calls Multigrain itself, and `multigrain run --sysv` started it, which is for programs of \
+             System V calls alone: start it without --sysv"
+                .into(),
+        );
+    }
     Error::Invalid(
         "MULTIGRAIN_RANK is set but the job's secret is not: a node started this program, and only \
          `multigrain run` makes nodes; unset MULTIGRAIN_RANK to make it a job of its own"

@@ -1,5 +1,6 @@
 //! Limits and defaults of what a node is told at its start. What a job and a node have at most: `types/src/limits.rs`.
 
+use core::ops::RangeInclusive;
 use std::time::Duration;
 
 use multigrain_types::{PAGE_BYTES, parse_size};
@@ -19,6 +20,8 @@ pub(super) const MOST_BOOT_SECONDS: f64 = 31_536_000.0;
 impl Config {
     /// Largest chunking level.
     pub const LARGEST_CHUNK: u32 = 1 << 16;
+    /// How long the parts of a payload may be (`--handshake`), bytes.
+    pub const PARTS: RangeInclusive<usize> = 64..=1 << 20;
     /// Smallest shared size, bytes: there is nothing smaller to allocate from than a page.
     const LEAST_SHARED_BYTES: u64 = PAGE_BYTES as u64;
     /// Largest shared size, bytes.

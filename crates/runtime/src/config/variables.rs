@@ -7,7 +7,7 @@ use std::os::fd::RawFd;
 use crate::error::Error;
 
 /// Variables that a user may set, without the prefix `MULTIGRAIN_`.
-pub(super) const SETTINGS: [&str; 17] = [
+pub(super) const SETTINGS: [&str; 20] = [
     "BOOT_SECONDS",
     "CHECK_RACES",
     "CHUNK",
@@ -15,10 +15,13 @@ pub(super) const SETTINGS: [&str; 17] = [
     "EMULATE",
     "ENCRYPT",
     "GUARD",
+    "HANDSHAKE",
     "INTERFACE",
     "LEARN",
     "MANAGER",
+    "PATH",
     "PORTS",
+    "SERVICE",
     "SHARED",
     "SHARING",
     "THREADS",

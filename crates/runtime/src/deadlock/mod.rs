@@ -11,6 +11,8 @@
 
 mod process;
 
+pub use process::{handled_signals, joined_thread};
+
 use core::time::Duration;
 
 use multigrain_types::ThreadId;

@@ -55,7 +55,8 @@ fn is_of_ended(stat: &str) -> bool {
 
 /// The thread that is waited for in this call, as `/proc` shows it: a wait on a word that is shared with
 /// the kernel and holds that thread's number.
-fn joined_thread(call: &str) -> Option<u64> {
+#[must_use]
+pub fn joined_thread(call: &str) -> Option<u64> {
     let mut words = call.split_whitespace();
     if words.next()?.parse() != Ok(libc::SYS_futex) {
         return None;
@@ -70,9 +71,14 @@ fn joined_thread(call: &str) -> Option<u64> {
 /// Whether a handler of the program's may run while all threads of this process wait, or runs: in it a thread waits that
 /// is to go on with it.
 pub(super) fn may_handle_a_signal() -> bool {
+    handled_signals("/proc/self/status").is_none_or(|handled| handled != 0)
+}
+
+/// The signals that a process has handlers for, by its `status` in /proc, but for those of its own faults: a bit for each.
+#[must_use]
+pub fn handled_signals(status: impl AsRef<Path>) -> Option<u64> {
     let harmless = OF_FAULTS.iter().fold(0, |set, signal| set | 1_u64 << (signal - 1));
-    let caught = signals("/proc/self/status", "SigCgt:");
-    caught.is_none_or(|caught| caught & !harmless != 0)
+    Some(signals(status, "SigCgt:")? & !harmless)
 }
 
 /// The set of signals that this file of /proc gives by this name.

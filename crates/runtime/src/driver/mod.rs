@@ -41,7 +41,6 @@ use crate::membership::Membership;
 use crate::platform::Platform;
 use crate::races::Races;
 use crate::receiver::Receiver;
-use crate::receiver::WaitMode;
 use crate::receiver::slots::Slot;
 use crate::shim::Mutex;
 use crate::state_tables::SharedTables;
@@ -111,11 +110,11 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    pub(crate) fn new(engine: Engine, wait: WaitMode, services: Box<dyn Services>) -> Self {
+    pub(crate) fn new(engine: Engine, receiver: Receiver, services: Box<dyn Services>) -> Self {
         let retiring = Retiring::new(engine.platform().nodes());
         Self {
             engine,
-            receiver: Receiver::new(wait),
+            receiver,
             unanswered: Mutex::default(),
             answers: Answers::default(),
             atomics: WaitingAtomics::default(),

@@ -4,7 +4,7 @@
 
 use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
-use multigrain_transport::{BootConfig, Mesh, TransportError};
+use multigrain_transport::{BootConfig, Conditions, Mesh, TransportError};
 use multigrain_types::NodeId;
 use multigrain_types::control::Message;
 use rustix::io::{FdFlags, fcntl_setfd};
@@ -75,7 +75,10 @@ pub(super) fn boot_mesh(
         },
         deadline: config.launch.boot_deadline(config.launch.peers.len()),
         transport: config.launch.links.transport,
-        emulate: config.launch.links.emulate,
+        conditions: Conditions {
+            emulate: config.launch.links.emulate,
+            part: config.launch.links.handshake,
+        },
     };
     let mut refused = |line: String| launcher.refused(&line);
     let _ = launcher.tell(&Message::<&str>::Joining);

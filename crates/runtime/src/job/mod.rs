@@ -38,6 +38,7 @@ use crate::named_segments::NamedSegments;
 use crate::platform::Platform;
 use crate::prefetch::Prefetcher;
 use crate::program::Program;
+use crate::receiver::Receiver;
 use crate::receiver::slots::{self, Slot};
 use crate::shim::AtomicU64;
 use crate::state_tables::SharedTables;
@@ -47,7 +48,7 @@ use crate::threads::{self, Threads};
 use crate::time_windows::now_ns;
 use crate::{child, interposed_close, out_of_memory, process_manager, secret, trap};
 use services::{NodeServices, Shared};
-pub use sites::SiteHandler;
+pub use sites::{Here, SiteHandler};
 
 /// How long a leaving node waits for its peers' goodbyes; all have passed the barrier.
 const GOODBYE_DEADLINE: Duration = Duration::from_secs(1);
@@ -184,7 +185,7 @@ impl Runtime {
         });
         let shared = Box::new(Shared(Arc::clone(&services)));
         Ok(Self {
-            driver: Driver::new(engine, config.wait, shared),
+            driver: Driver::new(engine, Receiver::new(config.wait, config.service), shared),
             services,
             prefetcher: Prefetcher::new(config.learn && nodes > 1),
             sync: Synchronization::new(config.threads.max(1)),
@@ -297,6 +298,14 @@ impl Runtime {
     /// # Errors
     /// [`Error::NotInitialized`] if this node is leaving already.
     pub fn leave(&self) -> Result<(), Error> {
+        self.leave_with(&())
+    }
+
+    /// The same, and tells the launcher more than this node's counters: the fields of `more`.
+    ///
+    /// # Errors
+    /// As for [`Runtime::leave`].
+    pub fn leave_with(&self, more: &impl serde::Serialize) -> Result<(), Error> {
         child::refuse()?;
         let driver = &self.driver;
         let membership = driver.membership();
@@ -328,6 +337,10 @@ impl Runtime {
         if let Ok(mut stats) = serde_json::to_value(self.stats_until(end_ns)) {
             if let Some(sharing) = driver.engine().sharing() {
                 stats["sharing"] = serde_json::json!(sharing);
+            }
+            let more = serde_json::to_value(more).ok();
+            for (name, value) in more.iter().filter_map(serde_json::Value::as_object).flatten() {
+                stats[name.as_str()] = value.clone();
             }
             self.launcher().tell(&Message::Stats(stats));
         }

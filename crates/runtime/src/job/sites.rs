@@ -3,11 +3,11 @@
 
 use std::sync::OnceLock;
 
-use multigrain_memory::Export;
+use multigrain_memory::{Export, Memory};
 use multigrain_protocol::Kind;
 use multigrain_transport::{Header, Payload};
 use multigrain_types::control::Message;
-use multigrain_types::{AreaId, NodeId};
+use multigrain_types::{AreaId, MinipageId, NodeId};
 
 use super::Runtime;
 use crate::error::Error;
@@ -22,6 +22,27 @@ static HANDLER: OnceLock<SiteHandler> = OnceLock::new();
 /// Serves a message of another site.
 pub(super) fn serve(from: NodeId, body: &[u8]) -> bool {
     HANDLER.get().is_some_and(|handler| handler(from, body))
+}
+
+/// A minipage that this node has and keeps meanwhile.
+#[derive(Debug)]
+pub struct Here<'a> {
+    memory: &'a Memory,
+    minipage: MinipageId,
+}
+
+impl Here<'_> {
+    /// Where its bytes are.
+    #[must_use]
+    pub fn contents(&self) -> *mut u8 {
+        self.memory.privileged(self.minipage).0
+    }
+
+    /// Whether nobody has written it, so that its bytes are zero; to look at them would allocate a page.
+    #[must_use]
+    pub fn is_hole(&self) -> bool {
+        self.memory.is_hole(self.minipage)
+    }
 }
 
 /// Sites.
@@ -51,6 +72,16 @@ impl Runtime {
         self.launcher().tell(&Message::Crash { signal, text: why });
     }
 
+    /// Tells the launcher which processes of the programs wait, and for what: words for the line of a job that its limit of time ends.
+    pub fn tell_blocked(&self, who: &str) {
+        self.launcher().tell(&Message::Blocked(who));
+    }
+
+    /// Tells the launcher that the programs can never go on, and for what they wait: it ends the job.
+    pub fn tell_deadlock(&self, who: &str) {
+        self.launcher().tell(&Message::Deadlock(who));
+    }
+
     /// Areas are exported so from now on.
     pub fn export_with(&self, exports: Box<dyn Export>) {
         self.driver.memory().export_with(exports);
@@ -62,13 +93,13 @@ impl Runtime {
         self.driver.memory().translate(address).map(|minipage| minipage.area())
     }
 
-    /// Hands the bytes of the minipage at an address to `with` if this node has it for that kind of access, and keeps it
-    /// until `with` returns, which must not wait. None if it has it not: touch it first.
+    /// Hands the minipage at an address to `with` if this node has it for that kind of access, and keeps it until `with`
+    /// returns, which must not wait. None if it has it not: touch it first.
     pub fn while_here<T>(
         &self,
         address: usize,
         kind: Kind,
-        with: impl FnOnce(*mut u8, usize) -> T,
+        with: impl FnOnce(&Here<'_>) -> T,
     ) -> Option<T> {
         let memory = self.driver.memory();
         let minipage = memory.translate(address)?;
@@ -76,7 +107,6 @@ impl Runtime {
         if cell.access() < kind.access() {
             return None;
         }
-        let (place, bytes) = memory.privileged(minipage);
-        Some(with(place, bytes))
+        Some(with(&Here { memory, minipage }))
     }
 }

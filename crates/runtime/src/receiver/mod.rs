@@ -12,6 +12,8 @@ pub(crate) mod critical_section;
 mod kept_claim;
 mod lock_window;
 pub(crate) mod parking;
+pub(crate) mod racing_faults;
+mod service_level;
 pub(crate) mod slots;
 mod wait;
 
@@ -20,6 +22,7 @@ use crate::shim;
 
 use kept_claim::Claim;
 use parking::Role;
+pub use service_level::ServiceLevel;
 use shim::Mutex;
 pub use wait::WaitMode;
 
@@ -28,11 +31,12 @@ pub use wait::WaitMode;
 pub(crate) struct Receiver {
     role: Role,
     mode: WaitMode,
+    level: ServiceLevel,
     claim: Mutex<Claim>,
 }
 
 impl Receiver {
-    pub(crate) fn new(mode: WaitMode) -> Self {
-        Self { role: Role::default(), mode, claim: Mutex::default() }
+    pub(crate) fn new(mode: WaitMode, level: ServiceLevel) -> Self {
+        Self { role: Role::default(), mode, level, claim: Mutex::default() }
     }
 }

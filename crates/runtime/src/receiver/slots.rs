@@ -381,6 +381,11 @@ pub(crate) fn has_joined(now_ns: u64) {
     JOINED_NS.with(|joined| joined.set(now_ns));
 }
 
+/// How many slots were ever taken, from the first one on.
+pub(crate) fn used() -> usize {
+    HIGHEST.load(Ordering::Acquire)
+}
+
 /// For how long threads have been there that have begun and not ended, in sum.
 pub(crate) fn lived_ns(until_ns: u64) -> u64 {
     let used = SLOTS.iter().take(HIGHEST.load(Ordering::Acquire));

@@ -9,6 +9,7 @@ use multigrain_transport::{Mesh, Sink, Timeout};
 use super::Receiver;
 use super::kept_claim::WATCH_MICROS;
 use super::parking::StoodBy;
+use super::service_level::ServiceLevel;
 use super::slots::{self, Slot};
 use crate::membership::Membership;
 use crate::shim::{Instant, lock, spin_loop, yield_now};
@@ -45,6 +46,10 @@ impl Receiver {
     pub(crate) fn wait(&self, slot: &Slot, mesh: &Mesh, sink: &mut dyn Sink) {
         if slot.is_woken() {
             return;
+        }
+        if self.level != ServiceLevel::Helping {
+            // Who receives may be asleep: acks of earlier faults that did not go with the request.
+            mesh.flush_deferred();
         }
         self.role.wait(
             &slot.word,
@@ -115,8 +120,14 @@ impl Receiver {
         StoodBy::Awake
     }
 
-    /// The service thread: serves while no application thread waits, until this node leaves.
+    /// The service thread, until this node leaves: serves while no application thread waits, or always
+    /// ([`ServiceLevel`]).
     pub(crate) fn serve(&self, mesh: &Mesh, sink: &mut dyn Sink, membership: &Membership) {
+        match self.level {
+            ServiceLevel::Helping => {}
+            ServiceLevel::Blocked => return self.serve_alone(false, mesh, sink, membership),
+            ServiceLevel::Polling => return self.serve_alone(true, mesh, sink, membership),
+        }
         let mut watches = false;
         while !membership.is_leaving() {
             let timeout = if watches { Timeout::Micros(WATCH_MICROS) } else { Timeout::Forever };

@@ -24,6 +24,7 @@
 //! - No site is lost alone: with a node the job ends.
 
 mod call;
+mod described;
 mod errno;
 mod limits;
 mod msg;
@@ -38,6 +39,7 @@ mod sem_values;
 mod shm;
 #[cfg(test)]
 mod tests;
+mod waits;
 
 use std::collections::BTreeMap;
 
@@ -45,6 +47,7 @@ pub use call::{
     CallId, Caller, Event, Info, MsgStat, Operation, PermissionStat, PosixSem, PosixShm, Process,
     Reply, Request, SemStat, ShmStat,
 };
+pub use described::{Described, Object};
 use errno::Errno;
 pub use limits::Limits;
 use msg::Queues;
@@ -53,6 +56,7 @@ use posix_sem::PosixSems;
 use posix_shm::Objects;
 use sem::Sets;
 use shm::Segments;
+pub use waits::{Wait, WaitedFor, in_words};
 
 /// Where a call waits.
 #[derive(Clone, Copy, Debug)]
@@ -67,6 +71,8 @@ enum Place {
 struct Waiting {
     process: Process,
     place: Place,
+    /// Seconds since the epoch.
+    since: i64,
 }
 
 /// All objects of one namespace, and the calls that wait at them.
@@ -105,7 +111,8 @@ impl Ipc {
             Err(Errno(errno)) => out.push(Event::Reply(id, Reply::Failed(errno))),
             Ok(None) => {
                 let place = place.expect("only calls at a set, a queue or a semaphore wait");
-                self.waiting.insert(id, Waiting { process: caller.process, place });
+                let waiting = Waiting { process: caller.process, place, since: caller.now };
+                self.waiting.insert(id, waiting);
             }
         }
         self.forget_answered(&out[from..]);
@@ -144,6 +151,32 @@ impl Ipc {
         }
         // A site that has no attach is told nothing: it made no call.
         drop(self.segments.detach(segment, process, now, out));
+    }
+
+    /// The calls that wait, and for what.
+    #[must_use]
+    pub fn waits(&self) -> Vec<Wait> {
+        let wait = |(&call, &Waiting { process, place, since }): (&CallId, &Waiting)| {
+            let object = match place {
+                Place::Set(id) => self.sets.waited_for(id, call),
+                Place::Queue(id) => self.queues.waited_for(id, call),
+                Place::Posix(id) => self.posix.waited_for(id),
+            };
+            Some(Wait { call, process, since, object: object? })
+        };
+        self.waiting.iter().filter_map(wait).collect()
+    }
+
+    /// What the user knows an object by, while it is there.
+    #[must_use]
+    pub fn described(&self, object: Object) -> Option<Described> {
+        match object {
+            Object::Segment(id) if id < 0 => self.objects.described(!id),
+            Object::Segment(id) => self.segments.described(id),
+            Object::Set(id) => self.sets.described(id),
+            Object::Queue(id) => self.queues.described(id),
+            Object::PosixSem(id) => self.posix.described(id),
+        }
     }
 
     /// Without an answer, the call waits.

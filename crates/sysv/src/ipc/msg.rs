@@ -1,11 +1,13 @@
 //! Queues of messages: names, rights and limits.
 
 use super::call::{CallId, Caller, Event, Info, MsgStat, Reply};
+use super::described::Described;
 use super::errno::Errno;
 use super::limits::Limits;
 use super::msg_queue::{Message, Queue, Receiver, Sender, Wish};
 use super::permission::{Permission, READ, WRITE};
 use super::registry::{Entry, Registry};
+use super::waits::WaitedFor;
 
 /// All queues.
 #[derive(Clone, Debug)]
@@ -103,11 +105,25 @@ impl Queues {
         Ok(reply)
     }
 
+    /// What a call waits for.
+    pub(super) fn waited_for(&self, id: i32, call: CallId) -> Option<WaitedFor> {
+        let entry = self.registry.get(id).ok()?;
+        Some(match entry.object.wanted_kind(call) {
+            Some(kind) => WaitedFor::Message { queue: entry.named(), kind },
+            None => WaitedFor::Room(entry.named()),
+        })
+    }
+
     /// Forgets a call that waits.
     pub(super) fn cancel(&mut self, id: i32, call: CallId) {
         if let Ok(entry) = self.registry.get_mut(id) {
             entry.object.cancel(call);
         }
+    }
+
+    pub(super) fn described(&self, id: i32) -> Option<Described> {
+        let entry = self.registry.get(id).ok()?;
+        Some(Described { key: entry.permission.key, ..Described::default() })
     }
 
     pub(super) fn stat(&self, caller: &Caller, id: i32) -> Result<Reply, Errno> {

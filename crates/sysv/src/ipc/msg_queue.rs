@@ -198,6 +198,16 @@ impl Queue {
         }
     }
 
+    /// The type that a msgrcv has asked for which waits; none of a call that waits for room.
+    pub(super) fn wanted_kind(&self, call: CallId) -> Option<i64> {
+        let receiver = self.receivers.iter().find(|receiver| receiver.call == call)?;
+        Some(match receiver.wish.selection {
+            Selection::Any => 0,
+            Selection::Only(kind) | Selection::Except(kind) => kind,
+            Selection::UpTo(highest) => highest.saturating_neg(),
+        })
+    }
+
     /// Forgets a call that waits.
     pub(super) fn cancel(&mut self, call: CallId) {
         self.senders.retain(|sender| sender.call != call);

@@ -8,9 +8,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use multigrain_types::sysv::{MOST_NAME, MOST_SEM_VALUE};
 
 use super::call::{CallId, Caller, Event, PosixSem, Process, Reply};
+use super::described::Described;
 use super::errno::Errno;
 use super::permission::{Permission, READ, WRITE};
 use super::registry::{Entry, Registry};
+use super::waits::WaitedFor;
 
 /// As many as a registry has ids for.
 const MOST: u32 = 1 << 15;
@@ -149,6 +151,16 @@ impl PosixSems {
             }
         }
         inherited
+    }
+
+    /// What is waited for at a semaphore.
+    pub(super) fn waited_for(&self, id: i32) -> Option<WaitedFor> {
+        Some(WaitedFor::Posix(self.registry.get(id).ok()?.object.name.clone()))
+    }
+
+    pub(super) fn described(&self, id: i32) -> Option<Described> {
+        let entry = self.registry.get(id).ok()?;
+        Some(Described { name: entry.object.name.clone(), ..Described::default() })
     }
 
     /// Forgets a call that waits.

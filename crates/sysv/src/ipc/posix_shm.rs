@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::call::{Caller, Event, PosixShm, Reply};
+use super::described::Described;
 use super::errno::Errno;
 use super::limits::Limits;
 use super::permission::{Permission, READ, WRITE};
@@ -138,6 +139,11 @@ impl Objects {
         let stat = permission.stat();
         let (uid, gid, mode) = (stat.uid, stat.gid, stat.mode);
         Ok(Reply::Object { id, bytes: object.bytes, uid, gid, mode })
+    }
+
+    pub(super) fn described(&self, id: i32) -> Option<Described> {
+        let entry = self.registry.get(id).ok()?;
+        Some(Described { name: entry.object.name.clone(), size: entry.object.bytes, key: 0 })
     }
 
     /// One mapping more, by a call or by a fork.

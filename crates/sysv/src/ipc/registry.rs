@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use super::call::Caller;
 use super::errno::Errno;
 use super::permission::{Permission, READ};
+use super::waits::Named;
 
 const INDEX_BITS: u32 = 15;
 const INDICES: u32 = 1 << INDEX_BITS;
@@ -21,6 +22,12 @@ pub(super) struct Entry<T> {
     pub(super) id: i32,
     pub(super) permission: Permission,
     pub(super) object: T,
+}
+
+impl<T> Entry<T> {
+    pub(super) fn named(&self) -> Named {
+        Named { id: self.id, key: self.permission.key }
+    }
 }
 
 /// The objects of one kind.

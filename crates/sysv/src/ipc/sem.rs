@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 
 use super::call::{CallId, Caller, Event, Info, Operation, Process, Reply, SemStat};
+use super::described::Described;
 use super::errno::Errno;
 use super::limits::Limits;
 use super::permission::{Permission, READ, WRITE};
 use super::registry::{Entry, Registry};
 use super::sem_set::{Changed, Set, Waiter, changes};
 use super::sem_values::{HIGHEST_VALUE, has};
+use super::waits::WaitedFor;
 
 /// All sets.
 #[derive(Clone, Debug)]
@@ -95,6 +97,13 @@ impl Sets {
         entry.permission.allow(caller, if changes(&operations) { WRITE } else { READ })?;
         let waiter = Waiter { call, process: caller.process, operations, blocking: 0 };
         set.operate(waiter, caller.now, out)
+    }
+
+    /// What a call waits for.
+    pub(super) fn waited_for(&self, id: i32, call: CallId) -> Option<WaitedFor> {
+        let entry = self.registry.get(id).ok()?;
+        let Operation { number, change, .. } = entry.object.blocking_operation(call)?;
+        Some(WaitedFor::Semaphore { set: entry.named(), number, change })
     }
 
     /// Forgets a call that waits.
@@ -192,6 +201,15 @@ impl Sets {
         set.change_time = caller.now;
         set.wake(Changed::Any, caller.now, out);
         Ok(Reply::Done(0))
+    }
+
+    pub(super) fn described(&self, id: i32) -> Option<Described> {
+        let entry = self.registry.get(id).ok()?;
+        Some(Described {
+            key: entry.permission.key,
+            size: as_u64(entry.object.count()),
+            name: None,
+        })
     }
 
     pub(super) fn stat(&self, caller: &Caller, id: i32) -> Result<Reply, Errno> {

@@ -242,6 +242,14 @@ impl Set {
         Some(result)
     }
 
+    /// The operation for which a call waits.
+    pub(super) fn blocking_operation(&self, call: CallId) -> Option<Operation> {
+        let queues = core::iter::once(&self.whole).chain(&self.each);
+        let mut waiters = queues.flat_map(|queues| queues.zero.iter().chain(&queues.change));
+        let waiter = waiters.find(|waiter| waiter.call == call)?;
+        waiter.operations.get(waiter.blocking).copied()
+    }
+
     /// Forgets a call that waits.
     pub(super) fn cancel(&mut self, call: CallId) {
         let others = |waiter: &Waiter| waiter.call != call;

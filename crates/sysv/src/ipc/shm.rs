@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::call::{Caller, Event, Info, Process, Reply, ShmStat};
+use super::described::Described;
 use super::errno::Errno;
 use super::limits::Limits;
 use super::permission::{EXECUTE, Permission, READ, WRITE};
@@ -124,6 +125,11 @@ impl Segments {
         segment.detach_time = now;
         self.reap(id, out);
         Ok(Reply::Done(0))
+    }
+
+    pub(super) fn described(&self, id: i32) -> Option<Described> {
+        let entry = self.registry.get(id).ok()?;
+        Some(Described { key: entry.permission.key, size: entry.object.bytes, name: None })
     }
 
     pub(super) fn stat(&self, caller: &Caller, id: i32) -> Result<Reply, Errno> {

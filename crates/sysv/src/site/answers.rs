@@ -9,31 +9,16 @@ use multigrain_types::sysv::{Answer, Ask};
 use rustix::io::Errno;
 
 use super::connection::{Arrived, Connection};
-use super::structures::{Encoded, Kind, encode, structure};
+use super::requests::{command, int, msg_control, sem_control, sem_operate, shm_control};
+use super::structures::{Encoded, Kind, encode};
 use super::userfault;
 use super::{Site, posix_sem, posix_shm};
-use crate::ipc::{Operation, Reply, Request};
+use crate::ipc::{Reply, Request};
 
 /// SHM_DEST: of a segment that was removed and is attached.
 const REMOVED: u32 = 0o1000;
-/// Bytes of a `struct sembuf`.
-const OPERATION_BYTES: usize = 6;
-
-/// Commands of System V calls that libc has no names for.
-mod command {
-    pub(super) const IPC_INFO: i32 = 3;
-    pub(super) const SHM_STAT: i32 = 13;
-    pub(super) const SHM_INFO: i32 = 14;
-    pub(super) const SHM_STAT_ANY: i32 = 15;
-    pub(super) const SEM_STAT: i32 = 18;
-    pub(super) const SEM_INFO: i32 = 19;
-    pub(super) const SEM_STAT_ANY: i32 = 20;
-    pub(super) const MSG_STAT: i32 = 11;
-    pub(super) const MSG_INFO: i32 = 12;
-    pub(super) const MSG_STAT_ANY: i32 = 13;
-    /// Of the library's own: how many semaphores a set has.
-    pub(super) const SEM_COUNT: i32 = 1 << 20;
-}
+/// Pieces of an attach that an answer names, at most.
+const MOST_PIECES: usize = 64;
 
 /// Serves one call.
 pub(super) fn serve(
@@ -44,7 +29,7 @@ pub(super) fn serve(
 ) {
     // What has ended before this call has ended for it, and so has what was unmapped.
     site.catch_up(runtime);
-    site.pass_notes(runtime);
+    site.pass_notifications(runtime);
     let calls = Calls { site, runtime, connection };
     let [first, second, ..] = arrived.call.arguments;
     match arrived.ask {
@@ -53,13 +38,19 @@ pub(super) fn serve(
         Ask::Device => calls.device(),
         Ask::ShmGuard => calls.shm_guard(arrived),
         Ask::ShmAbandon => {
-            let was = connection.calling().has_attached(connection.image, int(first));
-            calls.done(if was { calls.detach(int(first)) } else { Err(libc::EINVAL) });
+            let mut result = Err(libc::EINVAL);
+            connection.calling().while_it_lives(|| {
+                if connection.calling().has_attached(connection.image, int(first)) {
+                    result = calls.detach(int(first));
+                }
+            });
+            calls.done(result);
         }
         Ask::ShmDetach => calls.shm_detach(first),
+        Ask::IsAttached => calls.is_attached([first, second].map(address)),
         Ask::ShmControl => {
             site.exports.lock().sweep();
-            site.pass_notes(runtime);
+            site.pass_notifications(runtime);
             let request = shm_control(&arrived);
             calls.control(&arrived, request, (Kind::Shm, int(second)));
         }
@@ -116,7 +107,7 @@ pub(super) fn serve(
         Ask::PosixShmOpen | Ask::PosixShmUnlink | Ask::PosixShmSize | Ask::PosixShmMap => {
             posix_shm::Calls { site, runtime, connection }.serve(&arrived);
         }
-        Ask::Hello | Ask::Cancel => calls.done(Err(libc::EPROTO)),
+        Ask::Hello | Ask::Cancel | Ask::Waits => calls.done(Err(libc::EPROTO)),
     }
 }
 
@@ -126,14 +117,10 @@ pub(super) fn abandon(
     runtime: &'static Runtime,
     connection: &Arc<Connection>,
 ) {
-    for id in connection.calling().closes(connection.image) {
+    connection.calling().closes(connection.image, |id| {
+        // A segment that is gone has no attach to give back.
         let _ = Calls { site, runtime, connection }.detach(id);
-    }
-}
-
-/// An argument of a C function that takes an int.
-fn int(word: i64) -> i32 {
-    i32::try_from(word).unwrap_or(-1)
+    });
 }
 
 fn address(word: i64) -> usize {
@@ -186,11 +173,11 @@ impl Calls<'_> {
         let Some(request) = request else { return self.done(Err(libc::EINVAL)) };
         let caller = self.connection.caller(self.runtime, &arrived.call);
         let connection = Arc::clone(self.connection);
-        let taker = Box::new(move |reply| {
+        let completion = Box::new(move |reply| {
             connection.answer(&encode(reply, Kind::Msg, false, false));
         });
         self.connection.calling().while_it_lives(|| {
-            let id = self.site.authority.ask(self.runtime, caller, request, taker);
+            let id = self.site.authority.ask(self.runtime, caller, request, completion);
             self.connection.blocks(id);
         });
     }
@@ -257,9 +244,12 @@ impl Calls<'_> {
         let Site { areas, exports, .. } = self.site;
         if let Err(error) = areas.attach(self.runtime, exports, (id, bytes), is_there) {
             eprintln!("multigrain: shmat of {bytes} bytes: {error}");
-            if calling.has_attached(image, id) {
-                let _ = self.detach(id);
-            }
+            calling.while_it_lives(|| {
+                if calling.has_attached(image, id) {
+                    // As in `abandon`.
+                    let _ = self.detach(id);
+                }
+            });
             return self.done(Err(libc::ENOMEM));
         }
         let Some((object, place)) = exports.lock().segment(id) else {
@@ -275,7 +265,7 @@ impl Calls<'_> {
         let Connection { pid, image, fork, .. } = **self.connection;
         let mut exports = self.site.exports.lock();
         let key = exports.image_of(pid, image, fork);
-        let ways = key.and_then(|key| exports.ways_in(key));
+        let ways = key.and_then(|key| exports.descriptors_of(key));
         drop(exports);
         match ways {
             None => self.done(Err(libc::EINVAL)),
@@ -307,12 +297,13 @@ impl Calls<'_> {
         let [id, start, bytes, first] = arrived.call.arguments;
         let Connection { pid, image, fork, .. } = **self.connection;
         let calling = self.connection.calling();
-        // It may map what it has been told of, and nothing else.
-        if !calling.has_attached(image, int(id)) {
-            return self.done(Err(libc::EINVAL));
-        }
         let descriptor = arrived.descriptor.filter(userfault::is_one);
         let mut exports = self.site.exports.lock();
+        // It may map what it has been told of, and nothing else. Under this lock: who looks for its end finds it there, or not yet here.
+        if !calling.has_attached(image, int(id)) {
+            drop(exports);
+            return self.done(Err(libc::EINVAL));
+        }
         let key = match (exports.image_of(pid, image, fork), descriptor) {
             (Some(key), _) => Ok(key),
             (None, Some(userfault)) => exports.add_image(pid, image, userfault),
@@ -326,23 +317,33 @@ impl Calls<'_> {
             calling.attaches(image, int(id));
         }
         drop(exports);
-        self.site.pass_notes(self.runtime);
+        self.site.pass_notifications(self.runtime);
         self.done(guarded.map_err(Errno::raw_os_error));
+    }
+
+    fn is_attached(&self, [start, bytes]: [usize; 2]) {
+        let Connection { pid, image, fork, .. } = **self.connection;
+        let mut exports = self.site.exports.lock();
+        let range = start..start.saturating_add(bytes);
+        let key = exports.image_of(pid, image, fork);
+        let is = key.is_some_and(|key| exports.is_attached(key, range));
+        drop(exports);
+        self.connection.answer_with(Answer { result: is.into(), extra: [0; 2] }, &[], None);
     }
 
     fn shm_detach(&self, start: i64) {
         let Connection { pid, image, fork, .. } = **self.connection;
         let mut exports = self.site.exports.lock();
         let key = exports.image_of(pid, image, fork);
-        let bytes = key.and_then(|key| exports.attached_bytes(key, address(start)));
+        let pieces = key.map(|key| exports.pieces(key, address(start))).unwrap_or_default();
         drop(exports);
-        match bytes {
-            None => self.done(Err(libc::EINVAL)),
-            Some(bytes) => {
-                let result = i64::try_from(bytes).unwrap_or(0);
-                self.connection.answer_with(Answer { result, extra: [0; 2] }, &[], None);
-            }
+        if pieces.is_empty() {
+            return self.done(Err(libc::EINVAL));
         }
+        let result = i64::try_from(pieces.len()).unwrap_or(0);
+        let behind = pieces.iter().take(MOST_PIECES).flat_map(|(start, bytes)| [start, bytes]);
+        let behind: Vec<u8> = behind.flat_map(|word| word.to_ne_bytes()).collect();
+        self.connection.answer_with(Answer { result, extra: [0; 2] }, &behind, None);
     }
 }
 
@@ -350,88 +351,4 @@ impl Calls<'_> {
 fn semaphores(count: i64) -> Encoded {
     let stat = crate::ipc::SemStat { count: count.unsigned_abs(), ..Default::default() };
     encode(Reply::Sem(stat), Kind::Sem, false, false)
-}
-
-fn shm_control(arrived: &Arrived<'_>) -> Option<Request> {
-    let [id, command, ..] = arrived.call.arguments.map(int);
-    Some(match command {
-        libc::IPC_STAT => Request::ShmStat { id },
-        libc::IPC_RMID => Request::ShmRemove { id },
-        libc::IPC_SET => {
-            let ds: libc::shmid_ds = structure(arrived.behind)?;
-            let perm = ds.shm_perm;
-            let mode = u32::from(perm.mode) & 0o777;
-            Request::ShmSet { id, uid: perm.uid, gid: perm.gid, mode }
-        }
-        libc::SHM_LOCK => Request::ShmLock { id, locked: true },
-        libc::SHM_UNLOCK => Request::ShmLock { id, locked: false },
-        command::IPC_INFO | command::SHM_INFO => Request::ShmInfo,
-        command::SHM_STAT => Request::ShmStatIndex { index: id, any: false },
-        command::SHM_STAT_ANY => Request::ShmStatIndex { index: id, any: true },
-        _ => return None,
-    })
-}
-
-fn sem_operate(arrived: &Arrived<'_>) -> Option<Request> {
-    let [id, count, ..] = arrived.call.arguments.map(int);
-    let operations = arrived.behind.chunks_exact(OPERATION_BYTES).map(|operation| {
-        let half = |at: usize| [operation[at], operation[at + 1]];
-        Operation {
-            number: u16::from_ne_bytes(half(0)),
-            change: i16::from_ne_bytes(half(2)),
-            flags: i16::from_ne_bytes(half(4)),
-        }
-    });
-    let operations: Vec<_> = operations.collect();
-    let all = usize::try_from(count).is_ok_and(|count| operations.len() == count);
-    all.then_some(Request::SemOperate { id, operations })
-}
-
-fn sem_control(arrived: &Arrived<'_>) -> Option<Request> {
-    let [id, number, command, value] = arrived.call.arguments.map(int);
-    Some(match command {
-        libc::IPC_STAT => Request::SemStat { id },
-        libc::IPC_RMID => Request::SemRemove { id },
-        libc::IPC_SET => {
-            let ds: libc::semid_ds = structure(arrived.behind)?;
-            let perm = ds.sem_perm;
-            let mode = u32::from(perm.mode) & 0o777;
-            Request::SemSet { id, uid: perm.uid, gid: perm.gid, mode }
-        }
-        libc::GETVAL => Request::SemGetValue { id, number },
-        libc::SETVAL => Request::SemSetValue { id, number, value },
-        libc::GETALL => Request::SemGetAll { id },
-        libc::SETALL => {
-            let values = arrived.behind.chunks_exact(2);
-            let values = values.map(|pair| u16::from_ne_bytes([pair[0], pair[1]])).collect();
-            Request::SemSetAll { id, values }
-        }
-        libc::GETPID => Request::SemGetPid { id, number },
-        libc::GETNCNT => Request::SemGetWaiters { id, number },
-        libc::GETZCNT => Request::SemGetZeroWaiters { id, number },
-        command::IPC_INFO | command::SEM_INFO => Request::SemInfo,
-        command::SEM_STAT => Request::SemStatIndex { index: id, any: false },
-        command::SEM_STAT_ANY => Request::SemStatIndex { index: id, any: true },
-        command::SEM_COUNT => Request::SemCount { id },
-        _ => return None,
-    })
-}
-
-fn msg_control(arrived: &Arrived<'_>) -> Option<Request> {
-    let [id, command, ..] = arrived.call.arguments.map(int);
-    Some(match command {
-        libc::IPC_STAT => Request::MsgStat { id },
-        libc::IPC_RMID => Request::MsgRemove { id },
-        libc::IPC_SET => {
-            let ds: libc::msqid_ds = structure(arrived.behind)?;
-            let perm = ds.msg_perm;
-            let mode = u32::from(perm.mode) & 0o777;
-            let most_bytes = ds.msg_qbytes;
-            Request::MsgSet { id, uid: perm.uid, gid: perm.gid, mode, most_bytes }
-        }
-        command::IPC_INFO | command::MSG_INFO => Request::MsgInfo,
-        command::MSG_STAT => Request::MsgStatIndex { index: id, any: false },
-        command::MSG_STAT_ANY => Request::MsgStatIndex { index: id, any: true },
-        _ => return None,
-    })
 }

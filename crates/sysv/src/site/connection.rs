@@ -2,7 +2,7 @@
 
 use core::mem::MaybeUninit;
 use std::io::{IoSlice, IoSliceMut};
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use multigrain_runtime::Runtime;
 use multigrain_types::NodeId;
 use multigrain_types::sysv::{Answer, Ask, CALL_BYTES, Call, TOKEN_BYTES};
 use rustix::io::Errno;
-use rustix::net::sockopt::{Timeout, set_socket_timeout, socket_peercred};
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, Shutdown, SocketAddrUnix, SocketFlags, SocketType, bind,
@@ -24,7 +24,7 @@ use crate::ipc::{CallId, Caller, Process};
 
 /// How processes come in.
 #[derive(Debug)]
-pub(super) struct Way {
+pub(super) struct Listener {
     pub(super) socket: OwnedFd,
     name: Vec<u8>,
     pub(super) token: [u8; TOKEN_BYTES],
@@ -34,7 +34,7 @@ fn digits(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-impl Way {
+impl Listener {
     /// A socket with a name that nobody else has, which no file system knows.
     pub(super) fn open(rank: NodeId) -> Result<Self, Errno> {
         let mut token = [0; TOKEN_BYTES];
@@ -82,6 +82,18 @@ pub(super) struct Arrived<'a> {
     pub(super) descriptor: Option<OwnedFd>,
 }
 
+/// Who has connected; none of a process that is in another pid namespace, where this one does not see it.
+pub(super) fn peer_of(socket: &OwnedFd) -> Option<libc::ucred> {
+    let mut peer = libc::ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };
+    let mut length = libc::socklen_t::try_from(size_of::<libc::ucred>()).unwrap_or(0);
+    let (place, option) = ((&raw mut peer).cast(), libc::SO_PEERCRED);
+    // SAFETY: a place for the structure, and its length.
+    let asked = unsafe {
+        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, option, place, &raw mut length)
+    };
+    (asked == 0 && peer.pid > 0).then_some(peer)
+}
+
 /// A process that connects says at once who it is.
 const HELLO: Duration = Duration::from_secs(5);
 
@@ -91,15 +103,14 @@ impl Connection {
         set_socket_timeout(&socket, Timeout::Recv, Some(HELLO)).ok()?;
         let mut room = [0; CALL_BYTES + TOKEN_BYTES + 1];
         let (hello, behind, _) = receive(&socket, &mut room)?;
-        let peer = socket_peercred(&socket).ok()?;
+        let peer = peer_of(&socket)?;
         if Ask::of(hello.ask) != Some(Ask::Hello) || behind != token {
             return None;
         }
         set_socket_timeout(&socket, Timeout::Recv, None).ok()?;
         let [image, fork, ..] = hello.arguments;
         let groups = super::program::groups_of(&socket);
-        let (pid, user) = (peer.pid.as_raw_nonzero().get(), peer.uid.as_raw());
-        let group = peer.gid.as_raw();
+        let libc::ucred { pid, uid: user, gid: group } = peer;
         Some(Self {
             socket,
             pid,

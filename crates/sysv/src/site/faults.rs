@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use multigrain_protocol::Kind;
 use multigrain_runtime::Runtime;
 use multigrain_types::PAGE_BYTES;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 
 use super::Site;
 use super::images::{Fault, ImageKey};
@@ -13,42 +13,46 @@ use super::images::{Fault, ImageKey};
 /// Faults that follow each other so quickly are awaited without sleeping, for as long at most: a wake-up on another processor
 /// takes as long as several faults.
 const STREAK: Duration = Duration::from_micros(60);
-const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
+
+/// What nobody has written.
+static ZEROS: Zeros = Zeros([0; PAGE_BYTES]);
+
+#[repr(align(4096))]
+struct Zeros([u8; PAGE_BYTES]);
 
 /// Serves an image until it is gone.
 pub(super) fn serve(site: &'static Site, runtime: &'static Runtime, key: ImageKey) {
     // Once: looked up each time, a lock would be taken more.
-    let Some((userfault, bell)) = site.exports.lock().ways_in(key) else { return };
+    let Some((userfault, eventfd)) = site.exports.lock().descriptors_of(key) else { return };
+    // When the last fault was served, and whether it came soon after the one before.
     let mut served: Option<Instant> = None;
     let mut in_streak = false;
     loop {
-        let mut wanted =
-            [PollFd::new(&userfault.0, PollFlags::IN), PollFd::new(&*bell, PollFlags::IN)];
-        let ends = served.filter(|_| in_streak).map(|at| at + STREAK);
-        while !matches!(poll(&mut wanted, Some(&AT_ONCE)), Ok(1..)) {
-            if ends.is_none_or(|ends| Instant::now() > ends) {
-                let _ = poll(&mut wanted, None);
-                break;
-            }
-            rustix::thread::sched_yield();
-        }
-        in_streak = served.is_some_and(|at| at.elapsed() < 2 * STREAK);
-        if !wanted[1].revents().is_empty() {
-            let _ = rustix::io::read(&*bell, &mut [0; 8]);
-        }
         let mut exports = site.exports.lock();
         let faults = exports.faults(key);
-        let is_gone = exports.ways_in(key).is_none();
+        let has_notes = exports.has_notes();
         drop(exports);
-        site.pass_notes(runtime);
-        if is_gone {
-            return;
+        if has_notes {
+            site.pass_notifications(runtime);
         }
-        let any = !faults.is_empty();
-        for fault in faults {
-            resolve(site, runtime, key, fault);
+        let Some(faults) = faults else { return };
+        if !faults.is_empty() {
+            in_streak = served.is_some_and(|at| at.elapsed() < 2 * STREAK);
+            for fault in faults {
+                resolve(site, runtime, key, fault);
+            }
+            served = Some(Instant::now());
+        } else if in_streak && served.is_some_and(|at| at.elapsed() < STREAK) {
+            rustix::thread::sched_yield();
+        } else {
+            in_streak = false;
+            let mut wanted =
+                [PollFd::new(&userfault.0, PollFlags::IN), PollFd::new(&*eventfd, PollFlags::IN)];
+            let _ = poll(&mut wanted, None);
+            if !wanted[1].revents().is_empty() {
+                let _ = rustix::io::read(&*eventfd, &mut [0; 8]);
+            }
         }
-        served = any.then(Instant::now);
     }
 }
 
@@ -64,13 +68,17 @@ fn resolve(site: &Site, runtime: &Runtime, key: ImageKey, fault: Fault) {
             eprintln!("multigrain: {} cannot get a page of a segment: {error}", runtime.rank());
             return;
         }
+        site.usage.fault(runtime.area_at(place), kind);
         // What is behind it first: the thread goes on with the page that it waits for.
         for ahead in (0..pages).rev() {
             let address = fault.address + ahead * PAGE_BYTES;
             let place = place + ahead * PAGE_BYTES;
-            let exported = runtime.while_here(place, kind, |contents, _| {
+            let exported = runtime.while_here(place, kind, |here| {
                 let fault = Fault { address, ..fault };
-                site.exports.lock().export(key, fault, (place, contents.cast_const()))
+                let zeros = || ZEROS.0.as_ptr();
+                let contents =
+                    || if here.is_hole() { zeros() } else { here.contents().cast_const() };
+                site.exports.lock().export(key, fault, (place, contents))
             });
             match exported {
                 // Another node was quicker.

@@ -44,8 +44,8 @@ impl Scan {
 #[derive(Debug)]
 pub(super) struct Image<K: Kernel> {
     pub(super) userfault: Arc<K::Guard>,
-    /// Rings when there are pending faults, or the image is gone.
-    pub(super) bell: Arc<K::Bell>,
+    /// Signalled when there are pending faults, or the image is gone.
+    pub(super) eventfd: Arc<K::Eventfd>,
     /// The process and the number it has given this image; none of a child that has not called yet.
     pub(super) process: Option<(i32, i64)>,
     /// The fork that it came from; 0 if it came from none, or from one that nobody announced.
@@ -66,13 +66,13 @@ const PROBE: usize = 0x10_0000;
 impl<K: Kernel> Image<K> {
     pub(super) fn new(
         userfault: K::Guard,
-        bell: K::Bell,
+        eventfd: K::Eventfd,
         process: Option<(i32, i64)>,
         fork: i64,
     ) -> Self {
         Self {
             userfault: Arc::new(userfault),
-            bell: Arc::new(bell),
+            eventfd: Arc::new(eventfd),
             process,
             fork,
             next_fork: 0,
@@ -83,8 +83,8 @@ impl<K: Kernel> Image<K> {
     }
 
     /// Wakes who serves it.
-    pub(super) fn ring(&self, kernel: &mut K) {
-        kernel.ring(&self.bell);
+    pub(super) fn notify(&self, kernel: &mut K) {
+        kernel.notify(&self.eventfd);
     }
 }
 

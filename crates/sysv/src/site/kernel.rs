@@ -22,7 +22,7 @@ pub(super) trait Kernel: Debug {
     /// A memory object.
     type Object: Debug;
     /// What wakes who serves an image.
-    type Bell: Debug;
+    type Eventfd: Debug;
 
     /// Begins with the features that a site needs.
     fn enable(&mut self, guard: &Self::Guard) -> Result<(), Errno>;
@@ -36,6 +36,16 @@ pub(super) trait Kernel: Debug {
         &mut self,
         guard: &Self::Guard,
         pages: (usize, usize),
+        protect: bool,
+    ) -> Result<(), Errno>;
+
+    /// Makes a page of a hole, maps it at an address of an image, write-protected or not, and lets those go on that wait there, in
+    /// one step. Errors as of [`Kernel::protect`], and [`Errno::EXIST`] if the object has a page there.
+    fn fill(
+        &mut self,
+        guard: &Self::Guard,
+        address: usize,
+        contents: *const u8,
         protect: bool,
     ) -> Result<(), Errno>;
 
@@ -62,11 +72,11 @@ pub(super) trait Kernel: Debug {
     /// Makes holes of pages of an object; nobody has them mapped afterwards.
     fn punch(&mut self, object: &Self::Object, pages: Range<usize>) -> Result<(), Errno>;
 
-    /// A bell that has not rung.
-    fn bell(&mut self) -> Result<Self::Bell, Errno>;
+    /// An eventfd whose count is 0.
+    fn eventfd(&mut self) -> Result<Self::Eventfd, Errno>;
 
-    /// Rings it.
-    fn ring(&mut self, bell: &Self::Bell);
+    /// Makes it readable.
+    fn notify(&mut self, eventfd: &Self::Eventfd);
 }
 
 /// The kernel that this runs on.
@@ -76,7 +86,7 @@ pub(super) struct Linux;
 impl Kernel for Linux {
     type Guard = Userfault;
     type Object = OwnedFd;
-    type Bell = OwnedFd;
+    type Eventfd = OwnedFd;
 
     fn enable(&mut self, guard: &Userfault) -> Result<(), Errno> {
         guard.enable()
@@ -93,6 +103,16 @@ impl Kernel for Linux {
         protect: bool,
     ) -> Result<(), Errno> {
         guard.protect(address, bytes, protect)
+    }
+
+    fn fill(
+        &mut self,
+        guard: &Userfault,
+        address: usize,
+        contents: *const u8,
+        protect: bool,
+    ) -> Result<(), Errno> {
+        guard.fill(address, contents, protect)
     }
 
     fn wake(&mut self, guard: &Userfault, address: usize, bytes: usize) -> Result<(), Errno> {
@@ -123,12 +143,12 @@ impl Kernel for Linux {
         fallocate(object, hole, start as u64, bytes as u64)
     }
 
-    fn bell(&mut self) -> Result<OwnedFd, Errno> {
+    fn eventfd(&mut self) -> Result<OwnedFd, Errno> {
         eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
     }
 
-    fn ring(&mut self, bell: &OwnedFd) {
-        // A bell that cannot take another ring rings already.
-        let _ = rustix::io::write(bell, &1_u64.to_ne_bytes());
+    fn notify(&mut self, eventfd: &OwnedFd) {
+        // One that can take no more is readable already.
+        let _ = rustix::io::write(eventfd, &1_u64.to_ne_bytes());
     }
 }

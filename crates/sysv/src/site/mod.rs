@@ -12,43 +12,49 @@
 mod answers;
 mod authority;
 mod connection;
+mod deadlock;
 mod descendants;
 mod exports;
 mod faults;
 mod images;
 mod kernel;
 mod page_copies;
-mod placeholders;
 mod posix_sem;
 mod posix_shm;
 mod processes;
 mod program;
+mod proxies;
+mod requests;
 mod segments;
 mod sessions;
 mod structures;
+mod tally;
+mod usage;
 mod userfault;
 
+use core::sync::atomic::{AtomicBool, Ordering};
 use std::ffi::OsString;
 use std::path::Path;
 use std::sync::mpsc::Receiver;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use multigrain_runtime::{Runtime, SegmentOptions, runtime};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use authority::Authority;
-use exports::{Exports, Note};
+use authority::{Authority, Told};
+use exports::{Exports, Notification};
 use processes::Processes;
 use segments::Areas;
+use usage::{Counted, Usage};
 
 /// The barrier that all sites pass before a program starts.
 const READY: u32 = 1;
 /// And the one behind the end of their programs.
 const ENDED: u32 = 2;
 
-/// Between two looks which objects processes have descriptors of.
+/// Between two looks which objects processes have descriptors of, and who waits.
 const SWEEP: Duration = Duration::from_secs(1);
 
 /// A site.
@@ -57,11 +63,21 @@ struct Site {
     exports: Exports,
     processes: Processes,
     areas: Areas,
-    /// Whoever passes notes on, so that they keep their order.
+    usage: Arc<Usage>,
+    /// Held by who hands notifications on, so that they keep their order.
     passing: Mutex<()>,
+    program_has_ended: AtomicBool,
 }
 
 static SITE: OnceLock<Site> = OnceLock::new();
+
+/// Whether this process may guard the memory of others, as a site does.
+///
+/// # Errors
+/// Which call was refused, and how.
+pub fn guards_processes() -> Result<(), (&'static str, rustix::io::Errno)> {
+    userfault::Userfault::try_here()
+}
 
 /// Runs a program as the site of this node; its exit code. `library` takes its System V calls; segments are shared as
 /// `options` say.
@@ -69,33 +85,45 @@ static SITE: OnceLock<Site> = OnceLock::new();
 /// # Errors
 /// What keeps the site from starting, in a line.
 pub fn run(command: &[OsString], library: &Path, options: SegmentOptions) -> Result<i32, String> {
-    userfault::Userfault::try_here().map_err(|(call, errno)| {
+    guards_processes().map_err(|(call, errno)| {
         format!(
             "--sysv needs userfaultfd for other processes, and {call} says: {errno}; run it as root, or with CAP_SYS_PTRACE"
         )
     })?;
-    // Each process of the site has several descriptors here.
+    // Each process of the site has several descriptors here. Up to its own maximum nobody is refused.
     let descriptors = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: descriptors.maximum, ..descriptors });
     let processes = Processes::new().map_err(|errno| format!("epoll: {errno}"))?;
-    let (authority, gone) = Authority::new();
+    let (authority, told) = Authority::new();
     let exports = Exports::default();
-    let (areas, passing) = (Areas::new(options), Mutex::new(()));
-    let site = SITE.get_or_init(|| Site { authority, exports, processes, areas, passing });
+    let usage = Arc::new(Usage::default());
+    let (areas, passing) = (Areas::new(options, Arc::clone(&usage)), Mutex::new(()));
+    let program_has_ended = AtomicBool::new(false);
+    let site = SITE.get_or_init(|| Site {
+        authority,
+        exports,
+        processes,
+        areas,
+        usage,
+        passing,
+        program_has_ended,
+    });
     Runtime::handle_site_messages(Box::new(|from, body| {
         // Links are there before `join` has returned, but no site speaks before all have.
         runtime().is_ok_and(|runtime| site.authority.receive(&runtime, from, body))
     }));
     let runtime = Runtime::join().map_err(|error| error.to_string())?;
-    runtime.export_with(Box::new(site.exports.clone()));
+    runtime.export_with(Box::new(Counted::new(site.exports.clone(), Arc::clone(&site.usage))));
     let sites = u32::from(runtime.node_count());
     runtime.barrier(READY, sites).map_err(|error| error.to_string())?;
-    let way_in =
-        connection::Way::open(runtime.rank()).map_err(|error| format!("its socket: {error}"))?;
-    let variable = way_in.variable();
-    site.helper("sysv-calls", move || sessions::accept(site, runtime, way_in))?;
+    let listener = connection::Listener::open(runtime.rank())
+        .map_err(|error| format!("its socket: {error}"))?;
+    let variable = listener.variable();
+    site.helper("sysv-calls", move || sessions::accept(site, runtime, listener))?;
     site.helper("sysv-ends", move || site.watch_processes(runtime))?;
+    let Told { gone, questions } = told;
     site.helper("sysv-gone", move || site.remove_segments(runtime, &gone))?;
+    site.helper("sysv-looks", move || site.answer_questions(runtime, &questions))?;
     descendants::adopt().map_err(|errno| format!("prctl: {errno}"))?;
     let code = program::run(runtime, command, (library, &variable), descriptors)?;
     if code != 0 {
@@ -103,10 +131,11 @@ pub fn run(command: &[OsString], library: &Path, options: SegmentOptions) -> Res
         descendants::kill_all();
         return Ok(code);
     }
+    site.program_has_ended.store(true, Ordering::Relaxed);
     // What the program has left goes on until it has ended on all sites, and is served till then.
     runtime.barrier(ENDED, sites).map_err(|error| error.to_string())?;
     descendants::kill_all();
-    runtime.leave().map_err(|error| error.to_string())?;
+    runtime.leave_with(&site.usage.report(&site.authority)).map_err(|error| error.to_string())?;
     Ok(code)
 }
 
@@ -116,15 +145,28 @@ impl Site {
         started.map(drop).map_err(|error| format!("the thread {name}: {error}"))
     }
 
+    fn program_has_ended(&self) -> bool {
+        self.program_has_ended.load(Ordering::Relaxed)
+    }
+
+    /// Says what this site's processes do, each time that site 0 asks.
+    fn answer_questions(&'static self, runtime: &'static Runtime, questions: &Receiver<u64>) {
+        while let Ok(question) = questions.recv() {
+            let seen = deadlock::look(self, runtime);
+            self.authority.answer_question(runtime, question, seen);
+        }
+    }
+
     fn watch_processes(&'static self, runtime: &'static Runtime) {
         let mut swept = Instant::now();
         loop {
             self.processes.wait();
             self.catch_up(runtime);
             self.exports.lock().sweep();
-            self.pass_notes(runtime);
+            self.pass_notifications(runtime);
             if swept.elapsed() >= SWEEP {
                 posix_shm::sweep(self, runtime);
+                self.authority.look_for_deadlock(runtime);
                 swept = Instant::now();
             }
         }
@@ -132,30 +174,33 @@ impl Site {
 
     /// Has site 0 know of all processes that have ended, before a call that could tell of it.
     fn catch_up(&'static self, runtime: &'static Runtime) {
-        self.processes.reap(|pid, attaching| {
+        self.processes.reap(|pid, calling| {
             // As the kernel does it: its memory goes first.
-            self.exports.lock().sweep();
-            self.pass_notes(runtime);
+            let mut exports = self.exports.lock();
+            exports.sweep();
+            let attaching = calling.leaves();
+            drop(exports);
+            self.pass_notifications(runtime);
             attaching.iter().for_each(|id| self.authority.detached(runtime, *id, pid));
             self.authority.ended(runtime, pid);
         });
     }
 
     /// Hands on what the exports have noted.
-    fn pass_notes(&'static self, runtime: &'static Runtime) {
+    fn pass_notifications(&'static self, runtime: &'static Runtime) {
         let _in_order = self.passing.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             // Not in the head of the loop: its lock is not to be held in the body.
-            let note = self.exports.lock().next_note();
-            match note {
+            let notification = self.exports.lock().next_notification();
+            match notification {
                 None => return,
-                Some(Note::Forked { segment, pid }) => {
+                Some(Notification::Forked { segment, pid }) => {
                     self.authority.forked(runtime, segment, pid);
                 }
-                Some(Note::Detached { segment, pid }) => {
+                Some(Notification::Detached { segment, pid }) => {
                     self.authority.detached(runtime, segment, pid);
                 }
-                Some(Note::NewImage(key)) => {
+                Some(Notification::NewImage(key)) => {
                     let serve = move || faults::serve(self, runtime, key);
                     if let Err(why) = self.helper("sysv-faults", serve) {
                         eprintln!("multigrain: {why}");
@@ -169,7 +214,7 @@ impl Site {
         while let Ok(id) = gone.recv() {
             self.areas.remove(runtime, &self.exports, id);
             if id < 0 {
-                self.authority.placeholders().remove(!id);
+                self.authority.proxies().remove(!id);
             }
         }
     }

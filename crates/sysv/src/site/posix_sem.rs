@@ -25,6 +25,10 @@ pub(super) fn request(arrived: &Arrived<'_>, pid: i32) -> Option<Request> {
     } else if arrived.ask == Ask::PosixSemValue {
         PosixSem::Value(id)
     } else if arrived.ask == Ask::PosixInherit {
+        // Of its own parent, which waits for this answer.
+        if super::descendants::parent_of(pid) != Some(id) {
+            return None;
+        }
         PosixSem::Inherit(id)
     } else {
         return None;
@@ -32,9 +36,9 @@ pub(super) fn request(arrived: &Arrived<'_>, pid: i32) -> Option<Request> {
     Some(Request::Posix(asked))
 }
 
-/// Read where the kernel shows it: a process can only ask for its own by changing it.
+/// Read where the kernel shows it: a process can only ask for its own by changing it. Of one that is gone, or hidden, others get nothing.
 pub(super) fn umask_of(pid: i32) -> u32 {
     let status = read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let umask = status.lines().find_map(|line| line.strip_prefix("Umask:"));
-    umask.and_then(|digits| u32::from_str_radix(digits.trim(), 8).ok()).unwrap_or(0)
+    umask.and_then(|digits| u32::from_str_radix(digits.trim(), 8).ok()).unwrap_or(0o077)
 }

@@ -6,9 +6,11 @@ use multigrain_runtime::{Runtime, error_code};
 use multigrain_types::PAGE_BYTES;
 use multigrain_types::sysv::{Answer, Ask};
 
+use rustix::fs::fstat;
+
 use super::Site;
 use super::connection::{Arrived, Connection};
-use super::placeholders::Rights;
+use super::proxies::Rights;
 use crate::ipc::{Caller, PosixShm, Process, Reply, Request};
 
 /// What stands behind an answer that has no bytes.
@@ -49,18 +51,18 @@ impl Calls<'_> {
         let flags = i32::try_from(flags).map_err(|_| libc::EINVAL)?;
         let mode =
             u32::try_from(mode).unwrap_or(0) & !super::posix_sem::umask_of(self.connection.pid);
-        let placeholders = self.site.authority.placeholders();
+        let proxies = self.site.authority.proxies();
         let name = arrived.behind.to_vec();
-        let one = placeholders.change();
+        let one = proxies.change();
         let opened = self.call(arrived, PosixShm::Open { name, flags, mode })?;
         let Reply::Object { id, uid, gid, mode, .. } = opened else { return Err(libc::EPROTO) };
         let writes = flags & libc::O_ACCMODE == libc::O_RDWR;
-        let descriptor = placeholders
+        let descriptor = proxies
             .open(id, writes, Rights { uid, gid, mode })
             .map_err(rustix::io::Errno::raw_os_error)?;
         // Now that a size that it gets shows in it.
         if let Reply::Object { bytes, .. } = self.call(arrived, PosixShm::Stat(id))? {
-            placeholders.set_size(id, bytes);
+            proxies.set_size(id, bytes);
         }
         drop(one);
         self.connection.answer_with(DONE, &[], Some(descriptor.as_fd()));
@@ -75,15 +77,16 @@ impl Calls<'_> {
 
     /// The object of the descriptor that a call names, and whether it may be written.
     fn object(&self, arrived: &Arrived<'_>) -> Result<(i32, bool), i32> {
-        let (device, _) = arrived.behind.split_first_chunk().ok_or(libc::EPROTO)?;
-        let inode = arrived.call.arguments[0].cast_unsigned();
-        let found = self.site.authority.placeholders().find(u64::from_ne_bytes(*device), inode);
+        // A descriptor itself, and not what names it: who has none may not use the object.
+        let descriptor = arrived.descriptor.as_ref().ok_or(libc::EBADF)?;
+        let stat = fstat(descriptor).map_err(rustix::io::Errno::raw_os_error)?;
+        let found = self.site.authority.proxies().find(stat.st_dev, stat.st_ino);
         found.ok_or(libc::EBADF)
     }
 
     fn size(&self, arrived: &Arrived<'_>) -> Result<(), i32> {
         let (id, writes) = self.object(arrived)?;
-        let bytes = u64::try_from(arrived.call.arguments[1]).map_err(|_| libc::EINVAL)?;
+        let bytes = u64::try_from(arrived.call.arguments[0]).map_err(|_| libc::EINVAL)?;
         if !writes {
             return Err(libc::EINVAL);
         }
@@ -95,6 +98,7 @@ impl Calls<'_> {
         if let Reply::Created(_) = sized
             && let Err(error) = self.site.areas.create(self.runtime, !id, bytes)
         {
+            // It fails where the object is gone meanwhile, and its size with it.
             let _ = self.call(arrived, PosixShm::Unsize(id));
             eprintln!("multigrain: ftruncate to {bytes} bytes: {error}");
             let is_limit = error.code() == error_code::LIMIT;
@@ -106,7 +110,7 @@ impl Calls<'_> {
 
     fn map(&self, arrived: &Arrived<'_>) -> Result<(), i32> {
         let (id, may_write) = self.object(arrived)?;
-        let [_, writes, offset, bytes] = arrived.call.arguments;
+        let [writes, offset, bytes, _] = arrived.call.arguments;
         if writes != 0 && !may_write {
             return Err(libc::EACCES);
         }
@@ -156,9 +160,9 @@ impl Calls<'_> {
 
 /// Has site 0 know of objects that no process of this site has a descriptor of.
 pub(super) fn sweep(site: &Site, runtime: &Runtime) {
-    let placeholders = site.authority.placeholders();
-    let _one = placeholders.change();
-    for id in placeholders.sweep() {
+    let proxies = site.authority.proxies();
+    let _one = proxies.change();
+    for id in proxies.sweep() {
         let process = Process { site: runtime.rank().0, pid: 0 };
         let (groups, now) = (Vec::new(), super::authority::now());
         let caller = Caller { process, uid: 0, gid: 0, groups, privileged: true, now };

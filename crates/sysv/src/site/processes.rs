@@ -44,8 +44,13 @@ impl Calling {
         self.images().entry(image).or_default().sockets += 1;
     }
 
-    /// And one less: with the last one it is gone, and what it was about to map it has not.
-    pub(super) fn closes(&self, image: i64) -> Vec<i32> {
+    /// And one less: with the last one it is gone, and `detach` is told of what it was about to map, which it has not.
+    pub(super) fn closes(&self, image: i64, detach: impl Fn(i32)) {
+        // Whoever looks for the end of the process sees this one done, or does it.
+        self.while_it_lives(|| self.closes_one(image).into_iter().for_each(detach));
+    }
+
+    fn closes_one(&self, image: i64) -> Vec<i32> {
         let mut images = self.images();
         let Some(of_image) = images.get_mut(&image) else { return Vec::new() };
         of_image.sockets -= 1;
@@ -55,8 +60,9 @@ impl Calling {
         images.remove(&image).map(|of_image| of_image.attaching).unwrap_or_default()
     }
 
-    /// What all images were about to map, when the process has ended.
-    fn leaves(&self) -> Vec<i32> {
+    /// What all images were about to map, when the process has ended. Under the lock of the exports: an attach that is being guarded
+    /// is one of these, or there.
+    pub(super) fn leaves(&self) -> Vec<i32> {
         self.images().values_mut().flat_map(|of_image| of_image.attaching.drain(..)).collect()
     }
 
@@ -112,8 +118,13 @@ impl Processes {
         Ok(calling)
     }
 
+    /// Those that have called and are not known to have ended.
+    pub(super) fn all(&self) -> Vec<i32> {
+        self.lock().keys().copied().collect()
+    }
+
     /// Has `ended` know of all that have ended by now, and of what they were about to map.
-    pub(super) fn reap(&self, ended: impl Fn(i32, Vec<i32>)) {
+    pub(super) fn reap(&self, ended: impl Fn(i32, &Calling)) {
         let mut known = self.lock();
         let mut events = Vec::with_capacity(16);
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -130,7 +141,7 @@ impl Processes {
                     let mut has_ended =
                         calling.ended.lock().unwrap_or_else(PoisonError::into_inner);
                     *has_ended = true;
-                    ended(pid, calling.leaves());
+                    ended(pid, &calling);
                 }
             }
         }
@@ -139,6 +150,7 @@ impl Processes {
     /// Waits for an end, for some time at most.
     pub(super) fn wait(&self) {
         let second = Timespec { tv_sec: 1, tv_nsec: 0 };
+        // A signal ends it at most: it is called again.
         let _ = poll(&mut [PollFd::new(&self.ends, PollFlags::IN)], Some(&second));
     }
 }
@@ -155,8 +167,8 @@ mod tests {
         calling.attaches(7, 4);
         assert!(calling.has_attached(7, 3) && !calling.has_attached(7, 3));
         assert!(!calling.has_attached(8, 4), "another image");
-        assert!(calling.closes(7).is_empty());
-        assert_eq!(calling.closes(7), [4]);
-        assert!(calling.closes(7).is_empty(), "it is gone");
+        assert!(calling.closes_one(7).is_empty());
+        assert_eq!(calling.closes_one(7), [4]);
+        assert!(calling.closes_one(7).is_empty(), "it is gone");
     }
 }

@@ -2,13 +2,14 @@
 //! created it, and is attached by a site when the first of its processes is.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::sleep;
 use std::time::Duration;
 
 use multigrain_runtime::{Error, Runtime, SegmentOptions};
 
 use super::exports::Exports;
+use super::usage::Usage;
 
 /// Who may attach: sites, which are all of one user.
 const MODE: u32 = 0o600;
@@ -21,6 +22,7 @@ pub(super) struct Areas {
     options: SegmentOptions,
     created: Mutex<BTreeSet<i32>>,
     attaching: Mutex<()>,
+    usage: Arc<Usage>,
 }
 
 fn name(id: i32) -> Vec<u8> {
@@ -29,8 +31,8 @@ fn name(id: i32) -> Vec<u8> {
 
 impl Areas {
     /// Of segments that are shared so.
-    pub(super) fn new(options: SegmentOptions) -> Self {
-        Self { options, created: Mutex::default(), attaching: Mutex::default() }
+    pub(super) fn new(options: SegmentOptions, usage: Arc<Usage>) -> Self {
+        Self { options, created: Mutex::default(), attaching: Mutex::default(), usage }
     }
 
     /// Makes the memory of a segment.
@@ -39,8 +41,10 @@ impl Areas {
     /// No room.
     pub(super) fn create(&self, runtime: &Runtime, id: i32, bytes: u64) -> Result<(), Error> {
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        // Under this lock: that it is gone already is heard behind it.
+        let mut created = self.created.lock().unwrap_or_else(PoisonError::into_inner);
         runtime.segment_create(&name(id), bytes, MODE, self.options)?;
-        self.created.lock().unwrap_or_else(PoisonError::into_inner).insert(id);
+        created.insert(id);
         Ok(())
     }
 
@@ -70,6 +74,7 @@ impl Areas {
         };
         let area = runtime.area_at(address).ok_or(Error::NotInitialized)?;
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        self.usage.begins(area, id);
         let added = exports.lock().add_segment(area, id, address, bytes);
         added.map_err(|errno| Error::System(format!("the memory object of a segment: {errno}")))
     }
@@ -78,13 +83,20 @@ impl Areas {
     pub(super) fn remove(&self, runtime: &Runtime, exports: &Exports, id: i32) {
         let _one = self.attaching.lock().unwrap_or_else(PoisonError::into_inner);
         let created = self.created.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
-        // It may be gone with the job.
-        if created {
-            let _ = runtime.segment_remove(&name(id));
-        }
+        let removed = if created { runtime.segment_remove(&name(id)) } else { Ok(()) };
         let address = exports.lock().remove_segment(id);
-        if let Some(address) = address {
-            let _ = runtime.segment_detach(address);
+        let detached = address.map_or(Ok(()), |address| runtime.segment_detach(address));
+        for gone in [removed, detached] {
+            match gone {
+                // It is gone with the job.
+                Ok(()) | Err(Error::NotInitialized) => {}
+                Err(error) => {
+                    eprintln!(
+                        "multigrain: {} keeps the memory of a segment that is gone: {error}",
+                        runtime.rank()
+                    );
+                }
+            }
         }
     }
 }

@@ -9,10 +9,9 @@ use std::time::Duration;
 use multigrain_runtime::Runtime;
 use multigrain_types::sysv::{Answer, Ask, CALL_BYTES, MOST_BEHIND, TOKEN_BYTES};
 use rustix::io::Errno;
-use rustix::net::sockopt::socket_peercred;
 use rustix::net::{SocketFlags, accept_with};
 
-use super::connection::{Arrived, Connection, Way};
+use super::connection::{Arrived, Connection, Listener, peer_of};
 use super::{Site, answers, descendants};
 
 /// Sockets of which nothing is known yet, and how many there may be.
@@ -20,7 +19,7 @@ static NEW: AtomicU32 = AtomicU32::new(0);
 const MOST_NEW: u32 = 64;
 
 /// Serves processes as long as this one lives.
-pub(super) fn accept(site: &'static Site, runtime: &'static Runtime, way: Way) {
+pub(super) fn accept(site: &'static Site, runtime: &'static Runtime, way: Listener) {
     loop {
         let socket = match accept_with(&way.socket, SocketFlags::CLOEXEC) {
             Ok(socket) => socket,
@@ -50,7 +49,7 @@ pub(super) fn accept(site: &'static Site, runtime: &'static Runtime, way: Way) {
 
 /// Whether a process below this one is at the other end.
 fn is_ours(socket: &OwnedFd) -> bool {
-    socket_peercred(socket).is_ok_and(|peer| descendants::is_one(peer.pid))
+    peer_of(socket).is_some_and(|peer| descendants::is_one(peer.pid))
 }
 
 fn serve(
@@ -63,6 +62,8 @@ fn serve(
     NEW.fetch_sub(1, Ordering::Relaxed);
     let Some(connection) = connection else { return };
     let mut room = vec![0; CALL_BYTES + MOST_BEHIND];
+    // One that had its number before has ended.
+    site.catch_up(runtime);
     let connection = match site.processes.add(connection.pid) {
         Ok(calling) => Arc::new(connection.belonging_to(calling)),
         Err(errno) => {
@@ -79,6 +80,17 @@ fn serve(
             }
             continue;
         }
+        if ask == Ask::Waits {
+            if let Some(id) = *connection.blocked() {
+                let [has_limit, has_timer, ..] = call.arguments;
+                site.authority.waits(id, has_limit == 0 && has_timer == 0);
+            }
+            continue;
+        }
+        if connection.blocked().is_some_and(|id| site.authority.is_unanswered(id)) {
+            // One call at a time: who asks more than it hears is none of ours.
+            break;
+        }
         answers::serve(site, runtime, &connection, Arrived { ask, call, behind, descriptor });
     }
     if let Some(id) = *connection.blocked() {
@@ -88,6 +100,6 @@ fn serve(
     answers::abandon(site, runtime, &connection);
     // An exec, an end, or one socket less.
     site.exports.lock().sweep();
-    site.pass_notes(runtime);
+    site.pass_notifications(runtime);
     site.catch_up(runtime);
 }

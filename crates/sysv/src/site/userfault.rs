@@ -10,9 +10,12 @@ use linux_raw_sys::general::{
     UFFD_FEATURE_EVENT_FORK, UFFD_FEATURE_EVENT_REMAP, UFFD_FEATURE_EVENT_UNMAP,
     UFFD_FEATURE_MISSING_SHMEM, UFFD_FEATURE_PAGEFAULT_FLAG_WP, UFFD_FEATURE_WP_HUGETLBFS_SHMEM,
     UFFD_FEATURE_WP_UNPOPULATED, UFFDIO_REGISTER_MODE_MISSING, UFFDIO_REGISTER_MODE_WP, uffdio_api,
-    uffdio_range, uffdio_register, uffdio_writeprotect,
+    uffdio_copy, uffdio_range, uffdio_register, uffdio_writeprotect,
 };
-use linux_raw_sys::ioctl::{UFFDIO_API, UFFDIO_REGISTER, UFFDIO_WAKE, UFFDIO_WRITEPROTECT};
+use linux_raw_sys::ioctl::{
+    UFFDIO_API, UFFDIO_COPY, UFFDIO_REGISTER, UFFDIO_WAKE, UFFDIO_WRITEPROTECT,
+};
+use multigrain_types::PAGE_BYTES;
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::io::Errno;
 use rustix::ioctl::{Opcode, Updater, ioctl};
@@ -28,6 +31,7 @@ const FEATURES: u32 = UFFD_FEATURE_PAGEFAULT_FLAG_WP
     | UFFD_FEATURE_EVENT_UNMAP;
 
 const WRITEPROTECT_WP: u64 = 1;
+const COPY_WP: u64 = 1 << 1;
 /// Of a fault: it was a write, or a write to what is write-protected.
 const FAULT_WRITE: u64 = 1;
 const FAULT_PROTECTED: u64 = 1 << 1;
@@ -98,6 +102,30 @@ impl Userfault {
         loop {
             // SAFETY: UFFDIO_WRITEPROTECT takes a uffdio_writeprotect; it changes how the other process traps.
             match unsafe { self.call::<{ UFFDIO_WRITEPROTECT as Opcode }, _>(&mut argument) } {
+                Err(Errno::INTR) => {}
+                result => return result,
+            }
+        }
+    }
+
+    /// Makes a page of a hole, with these contents, maps it at an address, write-protected or not, and lets those go on that wait
+    /// there: all of it in one step. [`Errno::AGAIN`] as for [`Self::protect`]; [`Errno::EXIST`] if it is no hole.
+    pub(super) fn fill(
+        &self,
+        address: usize,
+        contents: *const u8,
+        protect: bool,
+    ) -> Result<(), Errno> {
+        let mut argument = uffdio_copy {
+            dst: address as u64,
+            src: contents.expose_provenance() as u64,
+            len: PAGE_BYTES as u64,
+            mode: if protect { COPY_WP } else { 0 },
+            copy: 0,
+        };
+        loop {
+            // SAFETY: UFFDIO_COPY takes a uffdio_copy; it reads a page here and changes what the other process has mapped.
+            match unsafe { self.call::<{ UFFDIO_COPY as Opcode }, _>(&mut argument) } {
                 Err(Errno::INTR) => {}
                 result => return result,
             }

@@ -98,7 +98,7 @@ fn mesh(rank: u16, link: Box<dyn Link>) -> Mesh {
     let identity = Identity { rank: NodeId(rank), nodes: 2, job: 0, secret: [0; 32], build: 0 };
     let mut links = vec![Some(link)];
     links.insert(rank.into(), None);
-    Mesh::new(Booted { identity, links, others: Others::none() }).unwrap()
+    Mesh::new(Booted { identity, links, others: Others::none(), part: None }).unwrap()
 }
 
 fn frame(subject: u64) -> Header {
@@ -146,7 +146,7 @@ fn a_link_over_another_has_the_tap_of_that() {
 #[cfg_attr(miri, ignore = "has sockets")]
 fn what_waits_for_a_link_is_told_when_that_is_there() {
     let ([link, _other], [log, _]) = tapped();
-    let (peer, waiting) = (Peer::new(NodeId(1)), Waiting::new().unwrap());
+    let (peer, waiting) = (Peer::new(NodeId(1), None), Waiting::new().unwrap());
     peer.defer(&frame(1), &waiting).unwrap();
     peer.defer_with(frame(2), |out| out.push(0), &waiting).unwrap();
     assert!(lock(&log.sent).is_empty());

@@ -94,12 +94,13 @@ impl Mesh {
     #[must_use]
     pub fn single() -> Mesh {
         let identity = Identity { rank: NodeId(0), nodes: 1, job: 0, secret: [0; 32], build: 0 };
-        let alone = Booted { identity, links: vec![None], others: Others::none() };
+        let (links, others) = (vec![None], Others::none());
+        let alone = Booted { identity, links, others, part: None };
         Self::new(alone).expect("four file descriptors for the mesh of one node")
     }
 
     pub(crate) fn new(booted: Booted) -> Result<Mesh, TransportError> {
-        let Booted { identity, links, others } = booted;
+        let Booted { identity, links, others, part } = booted;
         let (listeners, refusals, rendezvous) = match others {
             Others::Refused(listeners, refusals) => (listeners, refusals, None),
             Others::ByRendezvous(rendezvous) => (Vec::new(), Refusals::default(), Some(rendezvous)),
@@ -110,7 +111,7 @@ impl Mesh {
         }
         let mut peers = Vec::with_capacity(links.len());
         for (node, link) in (0..).map(NodeId).zip(links) {
-            let peer = (node != identity.rank).then(|| Peer::new(node));
+            let peer = (node != identity.rank).then(|| Peer::new(node, part));
             if let (Some(peer), Some(link)) = (&peer, link) {
                 peer.join(link, &waiting)?;
             }

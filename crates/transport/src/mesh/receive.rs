@@ -6,7 +6,7 @@
 #![expect(unsafe_code, reason = "links receive into the raw places that the sink names")]
 
 use super::{FEW_LINKS, Mesh};
-use crate::incoming::{Incoming, Input, ReceiveContext, Staging};
+use crate::incoming::{Due, Incoming, Input, ReceiveContext, Staging};
 use crate::peer::Peer;
 use crate::readiness::{EVENTS, LISTENER, WAKE};
 use crate::shim::MutexGuard;
@@ -84,6 +84,9 @@ impl Mesh {
                 self.flush_deferred();
             }
         }
+        if context.early() > 0 {
+            self.tally.placed_early(context.early() as u64);
+        }
         if context.bytes() > 0 {
             self.tally.received(messages as u64, context.bytes() as u64);
         }
@@ -143,7 +146,7 @@ impl Mesh {
         }
         let Some(parser) = incoming else { return };
         peer.replies().serve(true);
-        let done = read(peer, parser, context, self.allowed_answers.load(Ordering::Relaxed));
+        let done = self.read(peer, parser, context);
         peer.replies().serve(false);
         peer.has_received(&self.waiting);
         if let Err(reason) = done {
@@ -163,6 +166,49 @@ impl Mesh {
         }
     }
 
+    /// Reads a link until it is empty or its turn is over, and nothing is held inside.
+    fn read<'a>(
+        &self,
+        peer: &'a Peer,
+        parser: &mut Incoming,
+        context: &mut ReceiveContext<'a>,
+    ) -> Result<(), LostReason> {
+        let Some(link) = peer.link() else { return Ok(()) };
+        let allowed = self.allowed_answers.load(Ordering::Relaxed);
+        context.tapped(peer.tap());
+        let mut reads = 0;
+        while reads < READS || link.holds_input() {
+            // SAFETY: the parser names its own header, the staging buffer, and places that the sink
+            // vouches for.
+            let receive = |spans: &mut [_]| unsafe { link.receive(spans) };
+            let input = parser.pump(receive, context)?;
+            let due = parser.take_due();
+            if due != Due::default() {
+                self.acknowledge_parts(peer, due)?;
+            }
+            peer.replies().check(allowed)?;
+            if input == Input::Drained && !link.holds_input() {
+                break;
+            }
+            reads += 1;
+        }
+        Ok(())
+    }
+
+    fn acknowledge_parts(&self, peer: &Peer, due: Due) -> Result<(), LostReason> {
+        for _ in 0..due.to_send {
+            self.tally.part_acknowledged();
+            peer.take_part(self.rank(), &self.waiting);
+        }
+        for _ in 0..due.received {
+            if !peer.part_taken(&self.waiting) {
+                let wrong = "it acknowledges a part that was not sent to it";
+                return Err(LostReason::Violation(wrong.to_owned()));
+            }
+        }
+        Ok(())
+    }
+
     fn refuse_connections(&self, sink: &mut dyn Sink) {
         for listener in &self.refusing.listeners {
             let refused = &mut |line| sink.refused(line);
@@ -178,28 +224,4 @@ impl Mesh {
             }
         }
     }
-}
-
-/// Reads a link until it is empty or its turn is over, and nothing is held inside.
-fn read<'a>(
-    peer: &'a Peer,
-    parser: &mut Incoming,
-    context: &mut ReceiveContext<'a>,
-    allowed: usize,
-) -> Result<(), LostReason> {
-    let Some(link) = peer.link() else { return Ok(()) };
-    context.tapped(peer.tap());
-    let mut reads = 0;
-    while reads < READS || link.holds_input() {
-        // SAFETY: the parser names its own header, the staging buffer, and places that the sink
-        // vouches for.
-        let receive = |spans: &mut [_]| unsafe { link.receive(spans) };
-        let input = parser.pump(receive, context)?;
-        peer.replies().check(allowed)?;
-        if input == Input::Drained && !link.holds_input() {
-            break;
-        }
-        reads += 1;
-    }
-    Ok(())
 }

@@ -3,6 +3,7 @@
 mod batch;
 mod deferred;
 mod marks;
+mod parts;
 mod payload;
 mod queue;
 mod send_rules;

@@ -29,9 +29,19 @@ struct Entry {
     piece: Piece,
     /// Bytes of it that answer the peer.
     answers: usize,
+    /// It may not leave before the peer has acknowledged the part before it.
+    awaits: bool,
 }
 
 impl Entry {
+    fn new(piece: Piece, cause: Cause) -> Self {
+        let mut entry = Self { piece, answers: 0, awaits: false };
+        if cause == Cause::Answer {
+            entry.answers = entry.bytes();
+        }
+        entry
+    }
+
     fn bytes(&self) -> usize {
         size_of::<Self>() + self.piece.owned_bytes()
     }
@@ -76,10 +86,7 @@ impl Queue {
     }
 
     fn push_piece(&mut self, piece: Piece, cause: Cause) {
-        let mut entry = Entry { piece, answers: 0 };
-        if cause == Cause::Answer {
-            entry.answers = entry.bytes();
-        }
+        let entry = Entry::new(piece, cause);
         self.push_entry(entry);
     }
 
@@ -91,7 +98,40 @@ impl Queue {
 
     /// Frames in a row, of which so many bytes are answers.
     pub(super) fn push_bytes(&mut self, bytes: Vec<u8>, answers: usize) {
-        self.push_entry(Entry { piece: Piece::Owned(bytes), answers });
+        self.push_entry(Entry { piece: Piece::Owned(bytes), answers, awaits: false });
+    }
+
+    /// A part of a payload and its header, which wait for the acknowledgement of the part before if they are to.
+    pub(super) fn push_part(
+        &mut self,
+        header: [u8; Header::BYTES],
+        part: Piece,
+        awaits: bool,
+        cause: Cause,
+    ) {
+        let header = Entry { awaits, ..Entry::new(Piece::Header(header), cause) };
+        self.push_entry(header);
+        self.push_piece(part, cause);
+    }
+
+    /// A header that passes the parts that wait.
+    pub(super) fn push_before_parts(&mut self, header: [u8; Header::BYTES], cause: Cause) {
+        let at = self.pieces.iter().position(|entry| entry.awaits).unwrap_or(self.pieces.len());
+        let entry = Entry::new(Piece::Header(header), cause);
+        self.bytes += entry.bytes();
+        self.answers += entry.answers;
+        self.pieces.insert(at, entry);
+    }
+
+    /// The peer has acknowledged a part; false if none was unacknowledged.
+    pub(super) fn part_taken(&mut self) -> bool {
+        let awaits = self.pieces.iter_mut().find(|entry| entry.awaits);
+        awaits.map(|entry| entry.awaits = false).is_some()
+    }
+
+    /// Whether something may leave now.
+    pub(super) fn is_ready(&self) -> bool {
+        self.pieces.front().is_some_and(|first| !first.awaits)
     }
 
     pub(super) fn clear(&mut self) {
@@ -104,11 +144,12 @@ impl Queue {
         core::mem::take(&mut self.spare)
     }
 
-    /// Names the first pieces; returns their length.
+    /// Names the first pieces that may leave; returns their length.
     pub(super) fn gather(&self, spans: &mut [Span; AT_ONCE]) -> usize {
         let mut skip = self.sent;
         let mut asked = 0;
-        for (span, entry) in spans.iter_mut().zip(&self.pieces) {
+        let ready = self.pieces.iter().take_while(|entry| !entry.awaits);
+        for (span, entry) in spans.iter_mut().zip(ready) {
             let whole = entry.piece.span();
             *span = Span::at(whole.start().wrapping_add(skip), whole.len() - skip);
             asked += span.len();

@@ -18,6 +18,7 @@
 //!
 //! (1) In one message, one system call. (2) It goes now, says that more follows, and the frame begins the
 //! next one. With a queue, a batch stays behind it, and what `goes now` is its end.
+//! An outbox that is told a length of parts sends longer payloads by the handshake of `parts`: through the queue, behind all else.
 //!
 //! Invariants: frames leave in the order of the calls, but that one may stand for two. Nothing here waits
 //! or locks: the caller has the lock of the peer, and watches for room while there is a queue.
@@ -25,6 +26,7 @@
 
 use super::batch::{Batch, MAX_JOINING, MORE_FOLLOWS};
 use super::deferred::{Deferred, MAX_DEFERRED};
+use super::parts;
 use super::payload::Payload;
 use super::queue::{AT_ONCE, Cause, Queue};
 use crate::counters::Tally;
@@ -32,6 +34,7 @@ use crate::frame_header::Header;
 use crate::link::Link;
 use crate::reply_bound::ReplyBound;
 use crate::span::{self, Span};
+use core::num::NonZeroUsize;
 use rustix::io::Errno;
 
 /// A payload up to so many bytes is cheaper copied next to its header than gathered.
@@ -54,21 +57,34 @@ pub(crate) struct Outbox {
     batch: Batch,
     /// Bytes of the batch's members that are answers.
     batched_answers: usize,
+    /// Longer payloads go in parts of so many bytes, each acknowledged before the next.
+    part: Option<NonZeroUsize>,
 }
 
 impl Outbox {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(part: Option<NonZeroUsize>) -> Self {
         Self {
             queue: Queue::new(),
             deferred: Deferred::EMPTY,
             batch: Batch::default(),
             batched_answers: 0,
+            part,
         }
     }
 
     /// There is a queue.
     pub(crate) fn has_backlog(&self) -> bool {
         !self.queue.is_empty()
+    }
+
+    /// There is one, and some of it may leave as soon as the link has room.
+    pub(crate) fn waits_for_room(&self) -> bool {
+        self.queue.is_ready()
+    }
+
+    /// How long the parts are of a payload of so many bytes, if it goes in parts.
+    fn part_of(&self, payload: usize) -> Option<usize> {
+        self.part.map(NonZeroUsize::get).filter(|&part| payload > part)
     }
 
     /// Sends a frame, or queues what is left of it.
@@ -82,7 +98,8 @@ impl Outbox {
         port: Port<'_>,
     ) -> Result<(), Errno> {
         let span = payload.span();
-        if !self.batch.is_empty() && span.len() <= MAX_JOINING {
+        let joins = span.len() <= MAX_JOINING && self.part_of(span.len()).is_none();
+        if !self.batch.is_empty() && joins {
             // SAFETY: the payload is readable, and not in the batch.
             let fill = |out: &mut Vec<u8>| unsafe { span::append(span, out) };
             self.join(*header, fill, port)?;
@@ -96,6 +113,19 @@ impl Outbox {
     /// A frame of the transport's own, behind all else. It does not count.
     pub(crate) fn send_own(&mut self, header: &Header, port: Port<'_>) -> Result<(), Errno> {
         self.push(&header.encode(), Payload::None, port)
+    }
+
+    /// A part of the peer's is here: that goes before the parts of this node's own.
+    pub(crate) fn take_part(&mut self, from: u16, port: Port<'_>) -> Result<(), Errno> {
+        self.queue.push_before_parts(parts::taken(from).encode(), cause(port));
+        self.flush(port)
+    }
+
+    /// The peer has taken a part, and the next may go; false if it had none to take.
+    pub(crate) fn part_taken(&mut self, port: Port<'_>) -> Result<bool, Errno> {
+        let was_due = self.queue.part_taken();
+        self.flush(port)?;
+        Ok(was_due)
     }
 
     /// A frame without payload for which nobody waits.
@@ -149,7 +179,7 @@ impl Outbox {
 
     /// Sends from the queue what fits now.
     pub(crate) fn flush(&mut self, port: Port<'_>) -> Result<(), Errno> {
-        while self.has_backlog() {
+        while self.waits_for_room() {
             let mut spans = [Span::EMPTY; AT_ONCE];
             let asked = self.queue.gather(&mut spans);
             // SAFETY: headers and owned pieces live in the queue, which the caller has locked; raw
@@ -237,6 +267,13 @@ impl Outbox {
     ) -> Result<(), Errno> {
         if !self.batch.is_empty() {
             self.push_batch(0, port)?;
+        }
+        if let Some(part) = self.part_of(payload.span().len()) {
+            self.queue.push(self.deferred.as_slice(), Payload::None, cause(port));
+            self.deferred.clear();
+            parts::queue(&mut self.queue, header, payload, part, cause(port));
+            self.weigh(port);
+            return self.flush(port);
         }
         if self.has_backlog() {
             self.queue.push(header, payload, cause(port));

@@ -118,7 +118,7 @@ impl Rig {
             link,
             tally: Tally::default(),
             replies: ReplyBound::default(),
-            outbox: Outbox::new(),
+            outbox: Outbox::new(None),
         }
     }
 

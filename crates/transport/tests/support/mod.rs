@@ -3,8 +3,8 @@
 #![allow(dead_code, reason = "each test binary uses its part of it")]
 
 use multigrain_transport::{
-    Address, BootConfig, Credentials, Destination, Header, LostReason, Mesh, PROTOCOL_VERSION,
-    Payload, Sink, Timeout, Transport, TransportError,
+    Address, BootConfig, Conditions, Credentials, Destination, Header, LostReason, Mesh,
+    PROTOCOL_VERSION, Payload, Sink, Timeout, Transport, TransportError,
 };
 use multigrain_types::NodeId;
 use rustix::process::Pid;
@@ -71,7 +71,7 @@ pub(crate) fn config(rank: usize, peers: &[Address], listener: OwnedFd) -> BootC
         build: BUILD,
         deadline: Duration::from_secs(10),
         transport: Transport::AUTO,
-        emulate: None,
+        conditions: Conditions::default(),
     }
 }
 

@@ -11,7 +11,7 @@ use crate::bench::samples::Samples;
 use anyhow::{Context, Result, ensure};
 use core::time::Duration;
 use multigrain_transport::{
-    Address, BootConfig, Destination, Header, LostReason, Mesh, Payload, Sink, Timeout,
+    Address, BootConfig, Conditions, Destination, Header, LostReason, Mesh, Payload, Sink, Timeout,
 };
 use multigrain_types::NodeId;
 use std::time::Instant;
@@ -91,7 +91,10 @@ fn boot(team: &Team, transport: Transport) -> Result<Mesh> {
         build: 0,
         deadline: Duration::from_secs(10),
         transport: multigrain_transport::Transport::AUTO,
-        emulate: network.map(|text| text.parse()).transpose()?,
+        conditions: Conditions {
+            emulate: network.map(|text| text.parse()).transpose()?,
+            part: None,
+        },
     };
     Ok(Mesh::boot(config, &mut |line| eprintln!("multigrain: bench: {line}"))?)
 }

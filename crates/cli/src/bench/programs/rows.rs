@@ -101,7 +101,7 @@ const ALLOC: Row = Row {
 };
 
 /// All rows, in the order in which they are measured.
-pub(super) static ROWS: [Row; 27] = [
+pub(super) static ROWS: [Row; 31] = [
     Row {
         name: "counter",
         what: "one counter under one lock, a hand-over from node to node",
@@ -252,6 +252,37 @@ pub(super) static ROWS: [Row; 27] = [
         what: "each page written by all",
         app: "falseshare",
         quick: &["--pages", "4", "--iterations", "3"],
+        ..PAIR
+    },
+    Row {
+        name: "ep",
+        what: "NAS EP, class W",
+        app: "ep",
+        input: &["--log2", "25"],
+        quick: &["--log2", "16"],
+        ..PAIR
+    },
+    Row {
+        name: "cg",
+        what: "NAS CG, class W",
+        app: "cg",
+        input: &["--rows", "7000", "--nonzeros", "8", "--shift", "12"],
+        quick: &["--rows", "200", "--nonzeros", "5", "--iterations", "2"],
+        ..PAIR
+    },
+    Row {
+        name: "helmholtz",
+        what: "Helmholtz's equation, 1000 x 1000, 100 steps",
+        app: "helmholtz",
+        quick: &["--rows", "60", "--cols", "60", "--iterations", "5"],
+        ..PAIR
+    },
+    Row {
+        name: "md",
+        what: "molecular dynamics, 500 particles, 100 steps",
+        app: "md",
+        input: &["--steps", "100"],
+        quick: &["--particles", "30", "--steps", "4"],
         ..PAIR
     },
     Row {

@@ -9,23 +9,20 @@ use rustix::io::Errno;
 use super::super::images::{Fault, Image, ImageKey};
 use super::super::kernel::Kernel;
 use super::super::userfault::Event;
-use super::{Attach, Note, State};
+use super::{Attach, Notification, State};
 
 impl<K: Kernel> State<K> {
-    /// The faults of an image that are to be served.
-    pub(in super::super) fn faults(&mut self, key: ImageKey) -> Vec<Fault> {
+    /// The faults of an image that are to be served; none at all of one that is gone.
+    pub(in super::super) fn faults(&mut self, key: ImageKey) -> Option<Vec<Fault>> {
         self.read_events(key);
-        self.images
-            .get_mut(&key)
-            .map(|image| core::mem::take(&mut image.pending))
-            .unwrap_or_default()
+        self.images.get_mut(&key).map(|image| core::mem::take(&mut image.pending))
     }
 
     /// Reads the events of an image in place of who serves it, who is told of faults.
     pub(super) fn take_events(&mut self, key: ImageKey) {
         self.read_events(key);
         if let Some(image) = self.images.get(&key).filter(|image| !image.pending.is_empty()) {
-            image.ring(&mut self.kernel);
+            image.notify(&mut self.kernel);
         }
     }
 
@@ -52,19 +49,19 @@ impl<K: Kernel> State<K> {
         let Some(image) = self.images.get_mut(&parent) else { return };
         let number = core::mem::take(&mut image.next_fork);
         let pid = image.process.map_or(0, |(pid, _)| pid);
-        let Ok(bell) = self.kernel.bell() else {
+        let Ok(eventfd) = self.kernel.eventfd() else {
             eprintln!(
                 "multigrain: no descriptor is left for a child of a program: raise ulimit -n"
             );
             return;
         };
-        let child = self.insert(Image::new(child, bell, None, number));
+        let child = self.insert(Image::new(child, eventfd, None, number));
         for segment in self.segments.values_mut() {
             let of_parent = segment.attaches.iter().filter(|attach| attach.image == parent);
             let of_child: Vec<_> =
                 of_parent.map(|attach| Attach { image: child, ..attach.clone() }).collect();
             for _ in &of_child {
-                self.notes.push_back(Note::Forked { segment: segment.id, pid });
+                self.notifications.push_back(Notification::Forked { segment: segment.id, pid });
             }
             segment.attaches.extend(of_child);
         }
@@ -83,7 +80,7 @@ impl<K: Kernel> State<K> {
                     moved
                 }));
                 for _ in 1..pieces.len() {
-                    self.notes.push_back(Note::Forked { segment: segment.id, pid });
+                    self.notifications.push_back(Notification::Forked { segment: segment.id, pid });
                 }
                 segment.attaches.extend(pieces);
             }
@@ -101,9 +98,13 @@ impl<K: Kernel> State<K> {
             for attach in before {
                 let left = rest(&attach, &range);
                 match left.len() {
-                    0 => self.notes.push_back(Note::Detached { segment: segment.id, pid }),
+                    0 => self
+                        .notifications
+                        .push_back(Notification::Detached { segment: segment.id, pid }),
                     1 => {}
-                    _ => self.notes.push_back(Note::Forked { segment: segment.id, pid }),
+                    _ => self
+                        .notifications
+                        .push_back(Notification::Forked { segment: segment.id, pid }),
                 }
                 segment.attaches.extend(left);
             }
@@ -125,10 +126,11 @@ impl<K: Kernel> State<K> {
                 let before = segment.attaches.len();
                 segment.attaches.retain(|attach| attach.image != key);
                 for _ in segment.attaches.len()..before {
-                    self.notes.push_back(Note::Detached { segment: segment.id, pid });
+                    self.notifications
+                        .push_back(Notification::Detached { segment: segment.id, pid });
                 }
             }
-            image.ring(&mut self.kernel);
+            image.notify(&mut self.kernel);
         }
     }
 }

@@ -33,7 +33,7 @@ use pages::Pages;
 
 /// What other rooms of the site have to know of, in its order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Note {
+pub(super) enum Notification {
     /// An image has one attach more of a segment, by a fork.
     Forked { segment: i32, pid: i32 },
     /// And one less, by its end, an exec or an unmapping.
@@ -84,8 +84,8 @@ struct Segment<K: Kernel> {
     attaches: Vec<Attach>,
 }
 
-/// What guards an image, and the bell of who serves it.
-type WaysIn<K> = (Arc<<K as Kernel>::Guard>, Arc<<K as Kernel>::Bell>);
+/// What guards an image, and the eventfd of who serves it.
+type Descriptors<K> = (Arc<<K as Kernel>::Guard>, Arc<<K as Kernel>::Eventfd>);
 
 /// All of them.
 #[derive(Debug, Default)]
@@ -94,7 +94,7 @@ pub(super) struct State<K: Kernel = Linux> {
     segments: BTreeMap<u32, Segment<K>>,
     images: BTreeMap<ImageKey, Image<K>>,
     newest: u64,
-    notes: VecDeque<Note>,
+    notifications: VecDeque<Notification>,
 }
 
 /// The exports of a site.
@@ -113,7 +113,7 @@ impl Export for Exports {
         area: AreaId,
         bytes: Range<u64>,
         contents: *mut u8,
-        to: Access,
+        [_, to]: [Access; 2],
     ) -> Result<bool, MemoryError> {
         self.lock().change(area, bytes, contents, to)
     }
@@ -171,8 +171,8 @@ impl<K: Kernel> State<K> {
     ) -> Result<ImageKey, Errno> {
         let userfault = userfault.into();
         self.kernel.enable(&userfault)?;
-        let bell = self.kernel.bell()?;
-        let image = Image::new(userfault, bell, Some((pid, number)), 0);
+        let eventfd = self.kernel.eventfd()?;
+        let image = Image::new(userfault, eventfd, Some((pid, number)), 0);
         Ok(self.insert(image))
     }
 
@@ -180,7 +180,7 @@ impl<K: Kernel> State<K> {
         self.newest += 1;
         let key = ImageKey(self.newest);
         self.images.insert(key, image);
-        self.notes.push_back(Note::NewImage(key));
+        self.notifications.push_back(Notification::NewImage(key));
         key
     }
 
@@ -229,15 +229,29 @@ impl<K: Kernel> State<K> {
         Ok(())
     }
 
-    /// Bytes to the end of the segment that an image has attached at an address, by what is left of the attach.
-    pub(super) fn attached_bytes(&self, key: ImageKey, start: usize) -> Option<usize> {
-        let end_of = |attach: &Attach| {
-            let is_it = attach.image == key
-                && attach.start.checked_sub(attach.part.start * PAGE_BYTES) == Some(start);
-            is_it.then_some(attach.part.end * PAGE_BYTES)
+    /// What is left of the attach of an image at an address: the start and the bytes of each piece. As the kernel, of the segment
+    /// of which the first piece is.
+    pub(super) fn pieces(&self, key: ImageKey, start: usize) -> Vec<(usize, usize)> {
+        let is_piece = |attach: &&Attach| {
+            attach.image == key
+                && attach.start.checked_sub(attach.part.start * PAGE_BYTES) == Some(start)
+        };
+        let of = |segment: &Segment<K>| {
+            let pieces = segment.attaches.iter().filter(is_piece);
+            let mut pieces: Vec<_> = pieces.map(|piece| (piece.start, piece.bytes())).collect();
+            pieces.sort_unstable();
+            pieces
         };
         let segments = self.segments.values().filter(|segment| segment.id >= 0);
-        segments.flat_map(|segment| segment.attaches.iter().filter_map(end_of)).max()
+        segments.map(of).filter(|pieces| !pieces.is_empty()).min().unwrap_or_default()
+    }
+
+    /// Whether an image has anything attached in a range of addresses.
+    pub(super) fn is_attached(&self, key: ImageKey, range: Range<usize>) -> bool {
+        let attaches = self.segments.values().flat_map(|segment| &segment.attaches);
+        let mut of_image = attaches.filter(|attach| attach.image == key);
+        of_image
+            .any(|attach| attach.start < range.end && range.start < attach.start + attach.bytes())
     }
 
     /// Where in this node's memory a fault's page lies, and how many pages the image is to get from there on.
@@ -259,12 +273,12 @@ impl<K: Kernel> State<K> {
     }
 
     /// Puts a page into the export that this node has at `place`, unless it is there, and lets the thread go on that trapped at an
-    /// address. The caller has the minipage's lock.
+    /// address. The caller has the minipage's lock; `contents` says where a copy of its bytes can be read.
     pub(super) fn export(
         &mut self,
         key: ImageKey,
         Fault { address, writes }: Fault,
-        (place, contents): (usize, *const u8),
+        (place, contents): (usize, impl Fn() -> *const u8),
     ) -> Result<(), Errno> {
         loop {
             let found = self.find(key, address).and_then(|(area, page, attach)| {
@@ -277,15 +291,33 @@ impl<K: Kernel> State<K> {
                 self.wake(key, address);
                 return Ok(());
             };
+            if writes {
+                // Before it is so: a fork gives a child what its parent has, and is known later.
+                segment.attaches[attach].writable.set(page, true);
+            }
             if !segment.present.has(page) {
-                self.kernel.write(&segment.object, page, contents)?;
+                let Some(image) = self.images.get(&key) else { return Ok(()) };
+                let filled = self.kernel.fill(&image.userfault, address, contents(), !writes);
+                match filled {
+                    Ok(()) => {}
+                    Err(Errno::AGAIN) => {
+                        self.take_events(key);
+                        continue;
+                    }
+                    // It is mapped when who trapped tries again.
+                    Err(_) => self.kernel.write(&segment.object, page, contents())?,
+                }
                 segment.present.set(page, true);
+                // Not before: what is read back of a hole is zeros.
+                segment.written.set(page, writes);
+                if filled.is_ok() {
+                    return Ok(());
+                }
             }
             if !writes {
                 self.wake(key, address);
                 return Ok(());
             }
-            segment.attaches[attach].writable.set(page, true);
             segment.written.set(page, true);
             match self.protect(key, address, false) {
                 Ok(()) => return Ok(()),
@@ -305,14 +337,19 @@ impl<K: Kernel> State<K> {
         }
     }
 
-    /// The userfaultfd and the bell of an image, for who serves it; none of one that is gone.
-    pub(super) fn ways_in(&self, key: ImageKey) -> Option<WaysIn<K>> {
+    /// The userfaultfd and the eventfd of an image, for who serves it; none of one that is gone.
+    pub(super) fn descriptors_of(&self, key: ImageKey) -> Option<Descriptors<K>> {
         let image = self.images.get(&key)?;
-        Some((Arc::clone(&image.userfault), Arc::clone(&image.bell)))
+        Some((Arc::clone(&image.userfault), Arc::clone(&image.eventfd)))
+    }
+
+    /// Whether there is anything that other rooms have to know.
+    pub(super) fn has_notes(&self) -> bool {
+        !self.notifications.is_empty()
     }
 
     /// The next of what other rooms have to know.
-    pub(super) fn next_note(&mut self) -> Option<Note> {
-        self.notes.pop_front()
+    pub(super) fn next_notification(&mut self) -> Option<Notification> {
+        self.notifications.pop_front()
     }
 }

@@ -2,10 +2,10 @@
 
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::FileExt as _;
 use std::ptr::null_mut;
 use std::thread;
 
-use multigrain_memory::Export as _;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::mm::{
     MapFlags, ProtFlags, UserfaultfdFlags, mmap, mmap_anonymous, munmap, userfaultfd,
@@ -53,7 +53,7 @@ impl Site {
     fn change(&self, page: usize, to: Access) {
         let mut access = self.access[page].lock().unwrap();
         let bytes = (page * PAGE_BYTES) as u64..((page + 1) * PAGE_BYTES) as u64;
-        assert!(self.exports.change(AREA, bytes, self.page(page), to).unwrap());
+        assert!(self.exports.lock().change(AREA, bytes, self.page(page), to).unwrap());
         *access = to;
     }
 
@@ -89,13 +89,13 @@ impl Site {
     fn serve(&self) {
         let mut images = Vec::new();
         while !self.ends.load(Ordering::Relaxed) {
-            while let Some(note) = self.exports.lock().next_note() {
-                if let Note::NewImage(key) = note {
+            while let Some(notification) = self.exports.lock().next_notification() {
+                if let Notification::NewImage(key) = notification {
                     images.push(key);
                 }
             }
             let ways: Vec<_> =
-                images.iter().filter_map(|key| self.exports.lock().ways_in(*key)).collect();
+                images.iter().filter_map(|key| self.exports.lock().descriptors_of(*key)).collect();
             let mut wanted: Vec<_> = ways
                 .iter()
                 .map(|(userfault, _)| PollFd::new(&userfault.0, PollFlags::IN))
@@ -103,7 +103,7 @@ impl Site {
             let soon = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
             let _ = poll(&mut wanted, Some(&soon));
             for key in &images {
-                let faults = self.exports.lock().faults(*key);
+                let faults = self.exports.lock().faults(*key).unwrap_or_default();
                 for fault in faults {
                     let (place, _) = self.exports.lock().place(*key, fault).unwrap();
                     let page = (place - PLACE) / PAGE_BYTES;
@@ -113,7 +113,7 @@ impl Site {
                     } else {
                         (*access).max(Access::ReadOnly)
                     };
-                    let from = (place, self.page(page).cast_const());
+                    let from = (place, || self.page(page).cast_const());
                     self.exports.lock().export(*key, fault, from).unwrap();
                 }
             }
@@ -186,12 +186,14 @@ fn what_processes_write_survives_that_pages_are_taken_away() {
         let all = 2 * (ROUNDS / 2 + 2 * (ROUNDS / 2)) as u64;
         assert_eq!(sum, all, "pages were taken away {taken} times");
         site.exports.lock().sweep();
-        assert!(
-            site.exports.lock().attached_bytes(key, start) == Some(BYTES),
-            "this process lives"
+        assert!(site.exports.lock().pieces(key, start) == [(start, BYTES)], "this process lives");
+        let detached = core::iter::from_fn(|| site.exports.lock().next_notification());
+        assert_eq!(
+            detached
+                .filter(|notification| matches!(notification, Notification::Detached { .. }))
+                .count(),
+            4
         );
-        let detached = core::iter::from_fn(|| site.exports.lock().next_note());
-        assert_eq!(detached.filter(|note| matches!(note, Note::Detached { .. })).count(), 4);
         let place = core::ptr::with_exposed_provenance_mut(start);
         // SAFETY: nobody uses it any more.
         unsafe { munmap(place, BYTES) }.unwrap();
@@ -212,10 +214,10 @@ fn a_page_that_is_there_is_read_without_anybody() {
     let fault = Fault { address: start, writes: false };
     // SAFETY: the privileged view.
     unsafe { site.page(0).cast::<u64>().write(42) };
-    site.exports.lock().export(key, fault, (PLACE, site.page(0))).unwrap();
+    site.exports.lock().export(key, fault, (PLACE, || site.page(0).cast_const())).unwrap();
     // Nobody serves faults here: one would never end.
     assert_eq!(counter(start, 0).load(Ordering::SeqCst), 42);
-    assert!(site.exports.lock().faults(key).is_empty());
+    assert!(site.exports.lock().faults(key).unwrap().is_empty());
     let (object, _) = site.exports.lock().segment(3).unwrap();
     assert!(object.as_raw_fd() > 2);
     // Unmapping waits until the event is read, and detaches.
@@ -225,8 +227,31 @@ fn a_page_that_is_there_is_read_without_anybody() {
         unsafe { munmap(place, BYTES) }.unwrap();
     });
     while !unmaps.is_finished() {
-        assert!(site.exports.lock().faults(key).is_empty());
+        assert!(site.exports.lock().faults(key).unwrap().is_empty());
     }
     unmaps.join().unwrap();
-    assert_eq!(site.exports.lock().attached_bytes(key, start), None);
+    assert_eq!(site.exports.lock().pieces(key, start), []);
+}
+
+/// The entry of a page of this process in /proc/self/pagemap: whether something is mapped there, and whether it is write-protected.
+fn mapped(address: usize) -> (bool, bool) {
+    let mut entry = [0; 8];
+    let file = std::fs::File::open("/proc/self/pagemap").unwrap();
+    file.read_exact_at(&mut entry, (address / PAGE_BYTES * 8) as u64).unwrap();
+    let entry = u64::from_ne_bytes(entry);
+    (entry >> 63 & 1 != 0, entry >> 57 & 1 != 0)
+}
+
+#[test]
+fn what_a_fault_gets_is_mapped_before_its_thread_goes_on() {
+    let _alone = FORKS.lock().unwrap_or_else(PoisonError::into_inner);
+    let site = Site::new();
+    let (key, start) = site.attach();
+    for (page, writes) in [(0, false), (1, true)] {
+        let address = start + page * PAGE_BYTES;
+        let place = PLACE + page * PAGE_BYTES;
+        let contents = || site.page(page).cast_const();
+        site.exports.lock().export(key, Fault { address, writes }, (place, contents)).unwrap();
+        assert_eq!(mapped(address), (true, !writes), "page {page}");
+    }
 }

@@ -123,6 +123,31 @@ impl Sim {
         Ok(())
     }
 
+    /// A page of a hole, and its entry in an image. Nobody sees one without the other: the kernel keeps the page locked.
+    fn fill(&mut self, at: usize, address: usize, from: usize, protect: bool) -> Result<(), Errno> {
+        if self.images[at].changing > 0 {
+            return Err(Errno::AGAIN);
+        }
+        if !self.images[at].lives {
+            return Err(Errno::SRCH);
+        }
+        let mappings = self.images[at].mappings.iter_mut();
+        let mapping = { mappings }
+            .find(|mapping| mapping.registered && mapping.range().contains(&address))
+            .ok_or(Errno::NOENT)?;
+        let index = (address - mapping.start) / PAGE_BYTES;
+        let (number, page) = (mapping.segment, mapping.first + index);
+        let entry = &mut mapping.entries[index];
+        if self.objects[number][page].is_some() || !matches!(entry, Entry::None | Entry::Marker) {
+            return Err(Errno::EXIST);
+        }
+        *entry = if protect { Entry::Guarded } else { Entry::Writable };
+        let (segment, of_node) = at_place(from);
+        self.objects[number][page] = Some(self.node[segment][of_node]);
+        self.wake(at, &(address..address + PAGE_BYTES));
+        Ok(())
+    }
+
     /// The threads of an image that have told something go on.
     fn events(&mut self, at: usize) -> Vec<Event<usize>> {
         let mut events = Vec::new();
@@ -201,7 +226,7 @@ impl Model {
 impl Kernel for Model {
     type Guard = usize;
     type Object = usize;
-    type Bell = ();
+    type Eventfd = ();
 
     fn enable(&mut self, _: &usize) -> Result<(), Errno> {
         Ok(())
@@ -225,6 +250,27 @@ impl Kernel for Model {
         let result = self.sim.protect(*guard, &(address..address + bytes), protect);
         if result == Err(Errno::AGAIN) && self.sim.images[*guard].told.is_empty() {
             // It would be asked again for as long as this takes.
+            self.sim.hurry(*guard);
+        }
+        self.choices.happened(&result.map_err(Errno::raw_os_error));
+        result
+    }
+
+    fn fill(
+        &mut self,
+        guard: &usize,
+        address: usize,
+        contents: *const u8,
+        protect: bool,
+    ) -> Result<(), Errno> {
+        self.meanwhile();
+        // It may find no memory, or a mapping that it does not fill.
+        let world = hash_of(&self.sim);
+        let result = match self.choices.choose(2, world) {
+            0 => self.sim.fill(*guard, address, contents.addr(), protect),
+            _ => Err(Errno::NOMEM),
+        };
+        if result == Err(Errno::AGAIN) && self.sim.images[*guard].told.is_empty() {
             self.sim.hurry(*guard);
         }
         self.choices.happened(&result.map_err(Errno::raw_os_error));
@@ -277,9 +323,9 @@ impl Kernel for Model {
         Ok(())
     }
 
-    fn bell(&mut self) -> Result<(), Errno> {
+    fn eventfd(&mut self) -> Result<(), Errno> {
         Ok(())
     }
 
-    fn ring(&mut self, (): &()) {}
+    fn notify(&mut self, (): &()) {}
 }

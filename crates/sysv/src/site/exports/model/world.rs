@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use multigrain_types::{Access, AreaId, PAGE_BYTES};
 
-use super::super::{Image, Note, Segment, State};
+use super::super::{Image, Notification, Segment, State};
 use super::choices::Choices;
 use super::kernel::Model;
 use super::processes::{BETWEEN_PLACES, PLACE, Sim, Step, Thread, at_place};
@@ -21,16 +21,16 @@ impl Clone for State<Model> {
             (*area, Segment { object, present, written, attaches, ..*segment })
         });
         let images = self.images.iter().map(|(key, image)| {
-            let (userfault, bell) = (Arc::clone(&image.userfault), Arc::clone(&image.bell));
+            let (userfault, eventfd) = (Arc::clone(&image.userfault), Arc::clone(&image.eventfd));
             let pending = image.pending.clone();
-            (*key, Image { userfault, bell, pending, ..*image })
+            (*key, Image { userfault, eventfd, pending, ..*image })
         });
         Self {
             kernel: self.kernel.clone(),
             segments: segments.collect(),
             images: images.collect(),
             newest: self.newest,
-            notes: self.notes.clone(),
+            notifications: self.notifications.clone(),
         }
     }
 }
@@ -44,7 +44,7 @@ impl Hash for State<Model> {
         for (key, image) in &self.images {
             (key, &image.userfault, &image.pending, &image.scans).hash(into);
         }
-        self.notes.hash(into);
+        self.notifications.hash(into);
     }
 }
 
@@ -126,7 +126,7 @@ impl World {
             segments: std::collections::BTreeMap::new(),
             images: std::collections::BTreeMap::new(),
             newest: 0,
-            notes: std::collections::VecDeque::new(),
+            notifications: std::collections::VecDeque::new(),
         };
         for (segment, pages) in pages.iter().enumerate() {
             let area = AreaId(u32::try_from(segment).unwrap());
@@ -148,7 +148,7 @@ impl World {
                 world.guard(image, 0);
             }
         }
-        world.pass_notes();
+        world.pass_notifications();
         world.state.kernel.choices = Choices::default();
         world
     }
@@ -218,7 +218,7 @@ impl World {
             Action::Step(image, thread) => self.state.kernel.sim.step(image, thread),
             Action::Guard(image, thread) => self.guard(image, thread),
             Action::Read(key) => {
-                let faults = self.state.faults(key);
+                let faults = self.state.faults(key).unwrap_or_default();
                 let serving = |fault| Serving { key, fault, touched: None };
                 self.serving.extend(faults.into_iter().map(serving));
             }
@@ -238,7 +238,7 @@ impl World {
                 self.state.kernel.sim.end(image);
             }
         }
-        self.pass_notes();
+        self.pass_notifications();
     }
 
     fn guard(&mut self, image: usize, thread: usize) {
@@ -294,7 +294,7 @@ impl World {
             let address = fault.address + ahead * PAGE_BYTES;
             let place = place + ahead * PAGE_BYTES;
             let fault = Fault { address, ..fault };
-            self.state.export(key, fault, (place, without_provenance(place))).unwrap();
+            self.state.export(key, fault, (place, || without_provenance(place))).unwrap();
         }
         match (ahead, is_here) {
             (0, true) => drop(self.serving.remove(at)),
@@ -322,14 +322,14 @@ impl World {
         }
     }
 
-    fn pass_notes(&mut self) {
-        while let Some(note) = self.state.next_note() {
+    fn pass_notifications(&mut self) {
+        while let Some(notification) = self.state.next_notification() {
             let attaches = &mut self.state.kernel.sim.attaches;
             let at = |segment: i32| usize::try_from(segment).unwrap();
-            match note {
-                Note::Forked { segment, .. } => attaches[at(segment)] += 1,
-                Note::Detached { segment, .. } => attaches[at(segment)] -= 1,
-                Note::NewImage(_) => {}
+            match notification {
+                Notification::Forked { segment, .. } => attaches[at(segment)] += 1,
+                Notification::Detached { segment, .. } => attaches[at(segment)] -= 1,
+                Notification::NewImage(_) => {}
             }
         }
     }

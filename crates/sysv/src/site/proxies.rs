@@ -15,6 +15,8 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
+use super::descendants;
+
 /// Looks in a row that find no descriptor, after which there is none: one may be on its way through a socket.
 const UNSEEN: u32 = 2;
 
@@ -27,7 +29,7 @@ pub(super) struct Rights {
 }
 
 #[derive(Debug)]
-struct Standin {
+struct ProxyFile {
     file: OwnedFd,
     /// Device and inode.
     identity: (u64, u64),
@@ -36,21 +38,21 @@ struct Standin {
 }
 
 #[derive(Debug)]
-struct Placeholder {
-    to_read: Standin,
-    to_write: Standin,
+struct Proxy {
+    to_read: ProxyFile,
+    to_write: ProxyFile,
     bytes: u64,
     unseen: u32,
 }
 
 /// Those of this site, by the ids of the objects.
 #[derive(Debug, Default)]
-pub(super) struct Placeholders {
-    known: Mutex<BTreeMap<i32, Placeholder>>,
+pub(super) struct Proxies {
+    known: Mutex<BTreeMap<i32, Proxy>>,
     changing: Mutex<()>,
 }
 
-impl Standin {
+impl ProxyFile {
     fn new(id: i32, access: &str, rights: Rights) -> Result<Self, Errno> {
         let name = format!("multigrain-posix-{}-{id}-{access}", std::process::id());
         let file = memfd_create(&*name, MemfdFlags::CLOEXEC)?;
@@ -67,13 +69,13 @@ impl Standin {
     }
 }
 
-impl Placeholders {
+impl Proxies {
     /// While a site comes to have an object open, or to have it no longer.
     pub(super) fn change(&self) -> MutexGuard<'_, ()> {
         self.changing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<i32, Placeholder>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<i32, Proxy>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -81,36 +83,36 @@ impl Placeholders {
     pub(super) fn open(&self, id: i32, writes: bool, rights: Rights) -> Result<OwnedFd, Errno> {
         let mut known = self.lock();
         if let std::collections::btree_map::Entry::Vacant(vacant) = known.entry(id) {
-            let to_read = Standin::new(id, "r", rights)?;
-            let to_write = Standin::new(id, "rw", rights)?;
-            vacant.insert(Placeholder { to_read, to_write, bytes: 0, unseen: 0 });
+            let to_read = ProxyFile::new(id, "r", rights)?;
+            let to_write = ProxyFile::new(id, "rw", rights)?;
+            vacant.insert(Proxy { to_read, to_write, bytes: 0, unseen: 0 });
         }
-        let placeholder = known.get_mut(&id).ok_or(Errno::BADF)?;
-        placeholder.unseen = 0;
-        let standin = if writes { &placeholder.to_write } else { &placeholder.to_read };
-        let link = format!("/proc/self/fd/{}", standin.file.as_raw_fd());
+        let proxy = known.get_mut(&id).ok_or(Errno::BADF)?;
+        proxy.unseen = 0;
+        let file = if writes { &proxy.to_write } else { &proxy.to_read };
+        let link = format!("/proc/self/fd/{}", file.file.as_raw_fd());
         openat(CWD, link, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
     }
 
     /// Which object a descriptor stands for, and whether that may be written.
     pub(super) fn find(&self, device: u64, inode: u64) -> Option<(i32, bool)> {
         let known = self.lock();
-        known.iter().find_map(|(id, placeholder)| {
-            let is_it = |standin: &Standin| standin.identity == (device, inode);
-            let writes = is_it(&placeholder.to_write);
-            (writes || is_it(&placeholder.to_read)).then_some((*id, writes))
+        known.iter().find_map(|(id, proxy)| {
+            let is_it = |file: &ProxyFile| file.identity == (device, inode);
+            let writes = is_it(&proxy.to_write);
+            (writes || is_it(&proxy.to_read)).then_some((*id, writes))
         })
     }
 
     /// An object has a size, which stays.
     pub(super) fn set_size(&self, id: i32, bytes: u64) {
-        if let Some(placeholder) = self.lock().get_mut(&id)
-            && bytes > placeholder.bytes
+        if let Some(proxy) = self.lock().get_mut(&id)
+            && bytes > proxy.bytes
         {
-            placeholder.bytes = bytes;
+            proxy.bytes = bytes;
             // No larger than what the job could make room for; a refusal shows in fstat alone.
-            let _ = ftruncate(&placeholder.to_read.file, bytes);
-            let _ = ftruncate(&placeholder.to_write.file, bytes);
+            let _ = ftruncate(&proxy.to_read.file, bytes);
+            let _ = ftruncate(&proxy.to_write.file, bytes);
         }
     }
 
@@ -126,30 +128,22 @@ impl Placeholders {
         }
         let seen = links();
         let mut known = self.lock();
-        for placeholder in known.values_mut() {
-            let is_seen = placeholder.to_read.has(&seen) || placeholder.to_write.has(&seen);
-            placeholder.unseen = if is_seen { 0 } else { placeholder.unseen + 1 };
+        for proxy in known.values_mut() {
+            let is_seen = proxy.to_read.has(&seen) || proxy.to_write.has(&seen);
+            proxy.unseen = if is_seen { 0 } else { proxy.unseen + 1 };
         }
-        let gone: Vec<i32> = known
-            .iter()
-            .filter(|(_, placeholder)| placeholder.unseen >= UNSEEN)
-            .map(|(id, _)| *id)
-            .collect();
+        let gone: Vec<i32> =
+            known.iter().filter(|(_, proxy)| proxy.unseen >= UNSEEN).map(|(id, _)| *id).collect();
         gone.iter().for_each(|id| drop(known.remove(id)));
         gone
     }
 }
 
-/// What the descriptors of all other processes are that could be placeholders.
+/// What the descriptors of the processes of this site are that could be proxies.
 fn links() -> BTreeSet<String> {
-    let own = std::process::id().to_string();
-    let processes = read_dir("/proc").into_iter().flatten().flatten();
-    let others = processes.filter(|process| {
-        let name = process.file_name();
-        name != *own && name.to_string_lossy().bytes().all(|byte| byte.is_ascii_digit())
-    });
+    let processes = descendants::all().into_iter();
     let descriptors =
-        others.flat_map(|process| read_dir(process.path().join("fd")).into_iter().flatten());
+        processes.flat_map(|pid| read_dir(format!("/proc/{pid}/fd")).into_iter().flatten());
     let links = descriptors.flatten().filter_map(|each| read_link(each.path()).ok());
     let named = links.filter_map(|link| link.into_os_string().into_string().ok());
     let ours = named.filter(|link| link.starts_with("/memfd:multigrain-posix-"));
@@ -164,34 +158,34 @@ mod tests {
 
     #[test]
     fn a_descriptor_tells_its_object_and_its_size_and_holds_nothing() {
-        let placeholders = Placeholders::default();
-        let read = placeholders.open(3, false, RIGHTS).unwrap();
-        let write = placeholders.open(3, true, RIGHTS).unwrap();
-        placeholders.set_size(3, 10_000);
-        placeholders.set_size(3, 0);
+        let proxies = Proxies::default();
+        let read = proxies.open(3, false, RIGHTS).unwrap();
+        let write = proxies.open(3, true, RIGHTS).unwrap();
+        proxies.set_size(3, 10_000);
+        proxies.set_size(3, 0);
         for (descriptor, writes) in [(&read, false), (&write, true)] {
             let stat = fstat(descriptor).unwrap();
-            assert_eq!(placeholders.find(stat.st_dev, stat.st_ino), Some((3, writes)));
+            assert_eq!(proxies.find(stat.st_dev, stat.st_ino), Some((3, writes)));
             assert_eq!((stat.st_size, stat.st_mode & 0o777), (10_000, 0o640));
             assert_eq!(rustix::io::read(descriptor, &mut [0; 1]), Err(Errno::BADF));
             assert_eq!(ftruncate(descriptor, 5), Err(Errno::BADF));
         }
-        placeholders.remove(3);
+        proxies.remove(3);
         let stat = fstat(&read).unwrap();
-        assert_eq!(placeholders.find(stat.st_dev, stat.st_ino), None);
+        assert_eq!(proxies.find(stat.st_dev, stat.st_ino), None);
     }
 
     #[test]
     fn two_looks_that_find_no_descriptor_end_a_placeholder() {
-        let placeholders = Placeholders::default();
-        placeholders.open(3, false, RIGHTS).unwrap();
+        let proxies = Proxies::default();
+        proxies.open(3, false, RIGHTS).unwrap();
         // What this process has does not count: it is the site.
-        assert_eq!(placeholders.sweep(), [0; 0]);
-        placeholders.open(3, false, RIGHTS).unwrap();
-        assert_eq!(placeholders.sweep(), [0; 0], "it was opened meanwhile");
+        assert_eq!(proxies.sweep(), [0; 0]);
+        proxies.open(3, false, RIGHTS).unwrap();
+        assert_eq!(proxies.sweep(), [0; 0], "it was opened meanwhile");
         // A child of another test may have it for a while.
-        let gone = core::iter::repeat_with(|| placeholders.sweep()).find(|gone| !gone.is_empty());
+        let gone = core::iter::repeat_with(|| proxies.sweep()).find(|gone| !gone.is_empty());
         assert_eq!(gone, Some(vec![3]));
-        assert_eq!(placeholders.sweep(), [0; 0]);
+        assert_eq!(proxies.sweep(), [0; 0]);
     }
 }
