@@ -1,4 +1,4 @@
-//! The frame decoder of the mesh, over a stream cut anywhere, against a decoder of ten lines.
+//! The frame decoder of the mesh, over a stream cut anywhere, against a decoder of a few lines.
 //!
 //! A batch is one frame to the stream, and its members to the sink.
 //!
@@ -13,6 +13,10 @@ use multigrain_types::NodeId;
 const PEER: NodeId = NodeId(1);
 const BYE: u8 = 243;
 const BATCH: u8 = 244;
+/// The payload of the next frame comes in parts; such a part; one that has been taken.
+const PARTED: u8 = 245;
+const PART: u8 = 246;
+const PART_TAKEN: u8 = 247;
 /// The flag of a batch that more follows.
 const MORE: u8 = 1;
 /// The longest payload of a batch: 64 KiB, and a last member.
@@ -84,20 +88,59 @@ fn refused(header: &Header) -> bool {
     place.is_err() || (place == Ok(false) && header.payload > MAX_BUFFER)
 }
 
+/// What of a payload in parts has come.
+enum Parts {
+    No,
+    Announced,
+    Of(Header, Vec<u8>),
+}
+
 /// What the stream means, read at leisure: its frames, and whether it breaks the rules.
 fn oracle(mut stream: &[u8]) -> (Vec<(Header, Vec<u8>)>, bool) {
-    let mut frames = Vec::new();
+    let (mut frames, mut parts) = (Vec::new(), Parts::No);
     while let Some((head, rest)) = stream.split_at_checked(Header::BYTES) {
         let Ok(header) = Header::decode(head) else { return (frames, true) };
+        if header.from != PEER.0 {
+            return (frames, true);
+        }
+        if header.kind == PART_TAKEN && header.payload == 0 {
+            stream = rest;
+            continue;
+        }
         let bye = header.kind == BYE && header.payload == 0;
         let batch = header.kind == BATCH
             && header.flags & !MORE == 0
             && (1..=MAX_BATCH).contains(&header.payload);
-        if header.from != PEER.0 || (header.kind > LAST_KIND && !bye && !batch) {
-            return (frames, true);
-        }
-        if bye {
-            return (frames, !rest.is_empty());
+        let ordinary = (1..=LAST_KIND).contains(&header.kind);
+        match &mut parts {
+            Parts::No if header.kind == PARTED && header.payload == 0 => {
+                parts = Parts::Announced;
+                stream = rest;
+                continue;
+            }
+            Parts::No if bye => return (frames, !rest.is_empty()),
+            Parts::No if batch || ordinary => {}
+            Parts::Announced if ordinary && header.payload > 0 && !refused(&header) => {
+                parts = Parts::Of(header, Vec::new());
+                stream = rest;
+                continue;
+            }
+            Parts::Of(of, body)
+                if header.kind == PART
+                    && (1..=of.payload - body.len() as u64).contains(&header.payload) =>
+            {
+                let Some((part, next)) = rest.split_at_checked(header.payload as usize) else {
+                    break;
+                };
+                body.extend(part);
+                stream = next;
+                if body.len() as u64 == of.payload {
+                    frames.push((*of, core::mem::take(body)));
+                    parts = Parts::No;
+                }
+                continue;
+            }
+            Parts::No | Parts::Announced | Parts::Of(..) => return (frames, true),
         }
         if !batch && header.payload > 0 && refused(&header) {
             return (frames, true);
