@@ -3,6 +3,7 @@
 //! `cargo run --example seeds [DIRECTORY]` makes DIRECTORY/TARGET/NAME, in `corpus` if not told.
 
 use multigrain_memory::VIEWS_BASE;
+use multigrain_protocol::invalidation::Ranks;
 use multigrain_protocol::{
     Attach, BarrierMessage, ConditionMessage, Kind, LockMessage, Message, PageMessage,
     ReadWriteMessage, SemaphoreMessage, Turns,
@@ -41,6 +42,7 @@ fn messages() -> Vec<Message> {
         },
         PageMessage::PushReply,
         PageMessage::InvalidateRequest,
+        PageMessage::InvalidateTree { below: Ranks::new(0, 0b1100).unwrap_or(Ranks::NONE) },
         PageMessage::InvalidateReply,
         PageMessage::Ack { turn_us: 0 },
         PageMessage::AckNow,
@@ -209,7 +211,7 @@ fn talks() -> Vec<Vec<u8>> {
     let step = |message: &Message| {
         let words = message.to_words();
         let mut step = vec![1, words.kind, words.flags, words.thread as u8, words.subject as u8];
-        if words.kind == 23 {
+        if matches!(words.kind, 19 | 23) {
             step.push(words.value as u8);
         }
         step

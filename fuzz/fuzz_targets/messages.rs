@@ -8,12 +8,14 @@
 
 use multigrain_fuzz::Input as Bytes;
 use multigrain_fuzz::fuzz_target;
+use multigrain_protocol::invalidation::TreeShape;
 use multigrain_protocol::migration::MigrationPlan;
 use multigrain_protocol::release::{WriteNotice, WriteNotices};
 use multigrain_protocol::sync::{Operand, SyncInput, Withdrawable};
 use multigrain_protocol::{
     Attach, Input, Kind, Message, Node, OwnedTables, ReleaseWorld, Turns, Words, World,
 };
+use multigrain_types::tree::Fan;
 use multigrain_types::{Access, Consistency, MinipageId, NodeId, ThreadId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -272,6 +274,7 @@ fn words(input: &mut Bytes<'_>, wild: bool) -> Words {
     }
     let (thread, subject) = (input.byte(), input.byte());
     let value = match kind {
+        19 => (input.byte() & 15).into(),
         23 => input.byte().into(),
         // A flush, or an epoch.
         50.. => (input.byte() & 15).into(),
@@ -293,7 +296,9 @@ fuzz_target!(|data: &[u8]| {
     let choice = input.byte();
     let me = NodeId(u16::from(choice) % NODES);
     let manager = |minipage: MinipageId| NodeId(u16::from(choice >> 2) * minipage.0 as u16 % NODES);
-    let mut tables = OwnedTables::new(me, []);
+    // As long a chain as so few nodes can make.
+    let chain = TreeShape { fan: Fan(1), beyond: 1 };
+    let mut tables = OwnedTables::new(me, []).with_invalidations(chain);
     let relaxed = choice & 0x80 != 0;
     for id in (0..MINIPAGES).map(MinipageId) {
         let kind = if relaxed { Consistency::ALL[id.0 as usize] } else { Consistency::Sequential };

@@ -1,5 +1,6 @@
 //! An engine's surroundings: node, minipage and manager; and how it refuses an event.
 
+use crate::invalidation::TreeShape;
 use multigrain_types::{MinipageId, NodeId};
 
 /// What an engine knows of its surroundings.
@@ -13,6 +14,8 @@ pub struct EngineContext {
     pub minipage: MinipageId,
     /// The node that keeps its directory entry.
     pub manager: NodeId,
+    /// Sequential: when and how invalidations go by a tree.
+    pub invalidations: TreeShape,
     /// Lazy: after so many migrations the home is dynamic; never if `None`.
     pub dynamic_after: Option<u8>,
     /// Lazy: the home's threads write it without a trap, and the world finds what they wrote.

@@ -6,6 +6,7 @@
 
 use multigrain_types::{MinipageId, NodeId, ThreadId};
 
+use crate::invalidation::Ranks;
 use crate::message::{
     Attach, BarrierMessage, ConditionMessage, HlrcMessage, Kind, LockMessage, Message, MgsMessage,
     PageMessage, ReadWriteMessage, SemaphoreMessage, SyncMessage, Turns,
@@ -96,6 +97,7 @@ impl Message {
             9 => page(PageMessage::InvalidateReply),
             10 => page(PageMessage::Ack { turn_us: narrow(words, "turn", words.value)? }),
             11 => page(PageMessage::AckNow),
+            19 => page(PageMessage::InvalidateTree { below: below(words)? }),
             12 => ConditionMessage::Withdraw { thread }.about(id),
             13 => ConditionMessage::Refused { thread }.about(id),
             14 => ReadWriteMessage::Request { thread, kind }.about(id),
@@ -169,6 +171,10 @@ fn page_words(body: PageMessage) -> Words {
         }
         PageMessage::PushReply => Words { flags: PAGE, ..plain(7) },
         PageMessage::InvalidateRequest => plain(8),
+        PageMessage::InvalidateTree { below } => {
+            let (word, bits) = below.parts();
+            Words { thread: word.into(), value: bits, ..plain(19) }
+        }
         PageMessage::InvalidateReply => plain(9),
         PageMessage::Ack { turn_us } => Words { value: turn_us.into(), ..plain(10) },
         PageMessage::AckNow => plain(11),
@@ -318,6 +324,11 @@ fn node(words: &Words) -> Result<NodeId, WireError> {
         field: "node",
         value: words.thread.into(),
     })
+}
+
+fn below(words: &Words) -> Result<Ranks, WireError> {
+    let ranks = u16::try_from(words.thread).ok().and_then(|word| Ranks::new(word, words.value));
+    ranks.ok_or(WireError::Field { kind: words.kind, field: "ranks", value: words.thread.into() })
 }
 
 fn turns(words: &Words) -> Result<Turns, WireError> {

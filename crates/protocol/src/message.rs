@@ -5,6 +5,8 @@ use core::fmt;
 
 use multigrain_types::{Access, MinipageId, NodeId, ThreadId};
 
+use crate::invalidation::Ranks;
+
 /// The two kinds of fault and of request (Millipage Figure 3: `READ or WRITE_REQUEST`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
@@ -111,7 +113,9 @@ pub enum PageMessage {
     PushReply,
     /// Figure 3 "INVALIDATE_REQUEST": manager to a replica.
     InvalidateRequest,
-    /// Figure 3 "INVALIDATE_REPLY": replica to manager.
+    /// The same by a tree, manager to a replica and replica to replica: this one's copy, and those of the nodes `below`.
+    InvalidateTree { below: Ranks },
+    /// Figure 3 "INVALIDATE_REPLY": replica to manager, or in a tree to who asked, for all below as well.
     InvalidateReply,
     /// Section 3.3, the additional ack that closes a transaction: requester to manager. It may
     /// be deferred, unless somebody waits for it. `turn_us`: how long a turn it was, 0 if nobody was

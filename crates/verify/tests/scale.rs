@@ -1,8 +1,9 @@
 //! Projections: what the patterns send is what the applications send, and they are repeatable.
 #![allow(clippy::unwrap_used, reason = "this is test code")]
 
+use multigrain_protocol::invalidation::TreeShape;
 use multigrain_types::Placement;
-use multigrain_verify::scale::apps::{Barriers, Is, Jacobi, Lu, Sor, Water, small};
+use multigrain_verify::scale::apps::{Barriers, Copies, Is, Jacobi, Lu, Sor, Water, small};
 use multigrain_verify::scale::{Costs, Hosts, Pattern, Plan, Projection, project};
 
 const COSTS: Costs = Costs {
@@ -21,6 +22,7 @@ fn plan(pattern: &dyn Pattern, nodes: u16) -> Plan<'_> {
         element_ns: 2.0,
         costs: COSTS,
         hosts: Hosts::OWN,
+        invalidations: TreeShape::default(),
         placement: Placement::Allocator,
         most_rounds: 4,
     }
@@ -76,6 +78,35 @@ fn a_barrier_takes_two_messages_a_node_and_a_time_that_grows_with_the_logarithm(
     let (second, third) = (medium - small, large - medium);
     assert!(third < 2 * second && second < 3 * small, "{results:?}");
     assert!(largest < 2 * large && largest < 7 * small, "{results:?}");
+}
+
+/// Virtual nanoseconds that a write of a page takes which so many nodes have.
+fn write(nodes: u16, busy: bool, invalidations: TreeShape) -> u64 {
+    let took = |written| {
+        let costs = Costs { latency_ns: 10_000, ..COSTS };
+        let pattern = Copies { count: 1, written, busy };
+        project(&Plan { costs, invalidations, ..plan(&pattern, nodes) }).unwrap().ns
+    };
+    took(true) - took(false)
+}
+
+#[test]
+fn a_write_of_what_many_nodes_have_takes_a_time_that_grows_with_the_logarithm() {
+    let flat = TreeShape { beyond: u16::MAX, ..TreeShape::default() };
+    for busy in [false, true] {
+        let each = |shape| [64, 256, 1024].map(|nodes| write(nodes, busy, shape));
+        let (trees, flat) = (each(TreeShape::default()), each(flat));
+        println!("busy {busy}: {trees:?} by a tree, {flat:?} without");
+        let [small, medium, large] = trees;
+        assert!(medium < 2 * small && large < 2 * medium, "{trees:?}");
+        assert!(trees.iter().zip(&flat).all(|(tree, flat)| tree * 10 <= flat * 9));
+        assert!(large * 5 <= flat[2], "{trees:?} {flat:?}");
+        // Few copies: as ever.
+        assert_eq!(
+            write(49, busy, TreeShape::default()),
+            write(49, busy, TreeShape { beyond: u16::MAX, ..TreeShape::default() })
+        );
+    }
 }
 
 #[test]

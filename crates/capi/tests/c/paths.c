@@ -70,8 +70,9 @@ static void threads_race_for_a_page(void)
         CHECK(pthread_join(threads[i], NULL) == 0);
     struct mg_stats after = stats_now();
     uint64_t racing = after.racing_faults - before.racing_faults;
-    /* Who comes first is in no race; of two that come at the same moment both may be. */
-    CHECK(racing > 0 && racing <= after.read_faults - before.read_faults);
+    /* Who comes first is in no race; of two that come at the same moment both may be. There need be none: a machine may run
+       one thread after the other. */
+    CHECK(racing <= after.read_faults - before.read_faults);
 }
 
 static void pages_are_prefetched_and_pushed(void)

@@ -1,6 +1,7 @@
 //! `multigrain scale --barriers`: how long a barrier of all nodes takes, and how many messages.
 
 use anyhow::{Context, Result};
+use multigrain_protocol::invalidation::TreeShape;
 use multigrain_types::Placement;
 use multigrain_verify::scale::apps::Barriers;
 use multigrain_verify::scale::{Costs, Hosts, Plan, project};
@@ -22,6 +23,7 @@ pub(super) fn text(nodes: &[u16], costs: Costs, json: bool) -> Result<String> {
             element_ns: 1.0,
             costs,
             hosts: Hosts::OWN,
+            invalidations: TreeShape::default(),
             placement: Placement::Allocator,
             most_rounds: COUNT,
         });

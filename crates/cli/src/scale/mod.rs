@@ -19,6 +19,7 @@ mod validate;
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use core::fmt;
+use multigrain_protocol::invalidation::TreeShape;
 use multigrain_types::Placement;
 use multigrain_verify::scale::{Costs, Hosts, Pattern, Plan, Projection, apps, project, work};
 use std::fs;
@@ -268,6 +269,7 @@ fn curve(app: App, args: &ScaleArgs, costs: Costs) -> Result<Curve> {
             element_ns: app.element_ns,
             costs,
             hosts: Hosts::OWN,
+            invalidations: TreeShape::default(),
             placement: args.manager.placement(),
             most_rounds: ROUNDS,
         };

@@ -1,6 +1,7 @@
 //! Predictions against real runs on this host. Its cores are shared by all nodes of a run.
 
 use anyhow::{Context, Result};
+use multigrain_protocol::invalidation::TreeShape;
 use multigrain_verify::scale::{Costs, Hosts, Plan, Projection, project};
 
 use super::real::{Measured, Setting};
@@ -33,6 +34,7 @@ pub(super) fn compare(app: &App, setting: Setting<'_>, costs: Costs) -> Result<V
             element_ns: app.element_ns,
             costs,
             hosts: Hosts { nodes, cores },
+            invalidations: TreeShape::default(),
             placement: setting.manager.placement(),
             most_rounds: ROUNDS,
         };

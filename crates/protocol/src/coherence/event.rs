@@ -4,6 +4,7 @@ use core::fmt;
 
 use multigrain_types::{NodeId, ThreadId};
 
+use crate::invalidation::Ranks;
 use crate::message::{Attach, Kind, Turns};
 
 /// What can happen to a holder.
@@ -13,6 +14,8 @@ pub enum HolderEvent {
     Access(AccessEvent),
     /// The manager wants its copy.
     Supply(SupplyEvent),
+    /// An invalidation comes by a tree, or is answered.
+    Relay(NodeId, RelayEvent),
     /// A grant comes, or is used.
     Grant(GrantEvent),
     /// The minipage was freed; this node allocated it.
@@ -40,6 +43,18 @@ pub enum SupplyEvent {
     Forward { kind: Kind, requester: NodeId, ack_now: bool, turns: Turns },
     PushForward { target: NodeId },
     Invalidate,
+}
+
+/// An invalidation comes by a tree, or is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RelayEvent {
+    /// The manager, or the node above in the tree, wants this node's copy and those of others invalidated.
+    Invalidate {
+        /// The others.
+        below: Ranks,
+    },
+    /// A node that it was passed on to has no copy any more, nor has any of that one's part.
+    Reply,
 }
 
 /// A grant comes, or is used.
@@ -72,6 +87,7 @@ impl fmt::Debug for HolderEvent {
         match self {
             Self::Access(event) => event.fmt(out),
             Self::Supply(event) => event.fmt(out),
+            Self::Relay(_, event) => event.fmt(out),
             Self::Grant(event) => event.fmt(out),
             Self::Reclaim => out.write_str("Reclaim"),
         }

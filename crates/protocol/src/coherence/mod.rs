@@ -12,6 +12,7 @@
 //! | `holder` | [`Holder`]: routes an event to its concern |
 //! | `holder/access` | faults, prefetches and pushes of this node's threads |
 //! | `holder/supply` | supplies and invalidations that the manager orders |
+//! | `holder/relay` | invalidations that it passes on |
 //! | `holder/grant` | replies, the pins on a grant, the ack |
 //! | `holder/reclaim` | a freed minipage comes back |
 //! | `holder/state`, `event` | the states and events |
@@ -21,6 +22,6 @@ mod event;
 mod holder;
 mod manager;
 
-pub use event::{AccessEvent, GrantEvent, HolderEvent, SupplyEvent};
+pub use event::{AccessEvent, GrantEvent, HolderEvent, RelayEvent, SupplyEvent};
 pub use holder::{Holder, Want};
 pub use manager::{Entry, ManagerEvent};

@@ -84,6 +84,8 @@ mutants! {
         "read-forward-keeps-writable" => "A holder that supplies a reader may still write.",
         "write-forward-keeps-copy" => "A holder that supplies a writer keeps its own copy accessible.",
         "invalidation-keeps-copy" => "A holder answers an invalidation and keeps its copy accessible.",
+        "relay-loses-last" => "A node that passes an invalidation on forgets the last one to tell.",
+        "relay-answers-early" => "A node that passes an invalidation on answers before those below have.",
         "read-reply-writable" => "A read copy is installed writable: two writers.",
         "sent-before-protected" => "A page is sent before its protection is lowered.",
         "first-waiter-only" => "A reply wakes the first of a node's waiting threads alone.",

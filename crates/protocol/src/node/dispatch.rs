@@ -54,6 +54,7 @@ pub(super) fn run(
         nodes: place.nodes,
         minipage,
         manager: cell.manager(),
+        invalidations: cell.invalidations(),
         dynamic_after: cell.dynamic_after(),
         tracked: cell.tracked(),
     };

@@ -9,6 +9,7 @@ use super::state_tables::{Cell, SyncCell, Tables};
 use crate::coherence::{Entry, Holder};
 use crate::consistency::{EngineKind, Homes};
 use crate::hlrc::Copy;
+use crate::invalidation::TreeShape;
 use crate::mgs::{Client, Server};
 use crate::migration::DYNAMIC_AFTER;
 use crate::release::ReleaseTracker;
@@ -24,6 +25,7 @@ pub struct OwnedTables {
     lazy: BTreeMap<MinipageId, Copy>,
     dynamic_after: u8,
     tracks: bool,
+    invalidations: TreeShape,
     sync: SyncTables,
     tracker: ReleaseTracker,
 }
@@ -51,6 +53,7 @@ impl OwnedTables {
             lazy: BTreeMap::new(),
             dynamic_after: DYNAMIC_AFTER,
             tracks: false,
+            invalidations: TreeShape::default(),
             sync: SyncTables::default(),
             tracker: ReleaseTracker::new(me),
         };
@@ -95,6 +98,12 @@ impl OwnedTables {
     #[must_use]
     pub fn with_fan(self, fan: Fan) -> Self {
         Self { sync: self.sync.with_fan(fan), tracker: self.tracker.with_fan(fan), ..self }
+    }
+
+    /// The same, in which invalidations go so.
+    #[must_use]
+    pub fn with_invalidations(self, invalidations: TreeShape) -> Self {
+        Self { invalidations, ..self }
     }
 
     /// Adds one minipage.
@@ -199,6 +208,9 @@ impl Cell for OwnedCell<'_> {
     }
     fn consistency(&self) -> Consistency {
         self.tables.placement(self.minipage).consistency
+    }
+    fn invalidations(&self) -> TreeShape {
+        self.tables.invalidations
     }
     fn dynamic_after(&self) -> Option<u8> {
         (Homes::of(self.consistency()) == Homes::Dynamic).then_some(self.tables.dynamic_after)

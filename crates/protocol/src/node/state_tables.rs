@@ -4,6 +4,7 @@ use multigrain_types::{Consistency, MinipageId, NodeId};
 
 use crate::coherence::{Entry, Holder};
 use crate::consistency::Homes;
+use crate::invalidation::TreeShape;
 use crate::migration::DYNAMIC_AFTER;
 use crate::release::ReleaseTracker;
 use crate::sync::SyncTables;
@@ -20,6 +21,10 @@ pub trait Cell {
     fn manager(&self) -> NodeId;
     /// What was asked for when it was allocated.
     fn consistency(&self) -> Consistency;
+    /// Sequential: when and how invalidations go by a tree.
+    fn invalidations(&self) -> TreeShape {
+        TreeShape::default()
+    }
     /// Lazy: after so many migrations at barriers the home is dynamic; `None`: never.
     fn dynamic_after(&self) -> Option<u8> {
         (Homes::of(self.consistency()) == Homes::Dynamic).then_some(DYNAMIC_AFTER)

@@ -1,5 +1,6 @@
 //! What no correct peer sends is refused by name, and what no correct program asks for.
 
+use multigrain_protocol::invalidation::Ranks;
 use multigrain_protocol::sync::SyncInput;
 use multigrain_protocol::{
     Attach, BarrierMessage, ConditionMessage, Input, Kind, LockMessage, Message, PageMessage,
@@ -89,11 +90,32 @@ fn who_is_not_the_manager_refuses_what_is_meant_for_it() {
         PageMessage::Request { kind: Kind::Read },
         PageMessage::ReclaimRequest,
         PageMessage::PushRequest,
-        PageMessage::InvalidateReply,
         PageMessage::Ack { turn_us: 0 },
     ] {
         assert_eq!(refused(&mut cluster, 1, 2, body.about(M)), "manager");
     }
+}
+
+#[test]
+fn an_answer_to_an_invalidation_that_was_not_passed_on_is_refused() {
+    let mut cluster = Cluster::new(3, 0, 0);
+    assert_eq!(refused(&mut cluster, 1, 2, PageMessage::InvalidateReply.about(M)), "holder");
+}
+
+#[test]
+fn an_invalidation_by_a_tree_is_refused_where_it_cannot_be() {
+    let below = |word, bits| Ranks::new(word, bits).unwrap();
+    let tree = |below| PageMessage::InvalidateTree { below }.about(M);
+    // A job of fewer nodes than a tree begins with.
+    let mut cluster = Cluster::new(40, 0, 0);
+    assert_eq!(refused(&mut cluster, 0, 1, tree(Ranks::NONE)), "holder");
+    // The manager, the node itself, who sent it, and a node that is not there, among those below; no copy; the only one.
+    let mut cluster = Cluster::new(70, 0, 1);
+    for below in [below(0, 1), below(0, 2), below(0, 4), below(1, 1 << 6), below(1023, 1)] {
+        assert_eq!(refused(&mut cluster, 1, 2, tree(below)), "holder");
+    }
+    assert_eq!(refused(&mut cluster, 3, 2, tree(below(0, 16))), "holder");
+    assert_eq!(refused(&mut cluster, 1, 2, tree(below(0, 16))), "holder");
 }
 
 #[test]

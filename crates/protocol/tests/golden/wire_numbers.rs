@@ -4,6 +4,7 @@
 //! are of these values. The rows of an engine are the arms of an exhaustive match, so that none can be forgotten. The
 //! numbers of the runtime's own requests are in `runtime/src/frames.rs`.
 
+use multigrain_protocol::invalidation::Ranks;
 use multigrain_protocol::{
     Attach, BarrierMessage, ConditionMessage, HlrcMessage, Kind, LockMessage, Message, MgsMessage,
     PageMessage, ReadWriteMessage, SemaphoreMessage, SyncMessage, Turns, Words,
@@ -56,6 +57,7 @@ rows! { page, PageMessage, MinipageId:
     });
     7 PushReply Just(PushReply);
     8 InvalidateRequest Just(InvalidateRequest);
+    19 InvalidateTree ranks().prop_map(|below| InvalidateTree { below });
     9 InvalidateReply Just(InvalidateReply);
     10 Ack any::<u32>().prop_map(|turn_us| Ack { turn_us });
     11 AckNow Just(AckNow);
@@ -172,6 +174,11 @@ fn attach() -> impl Strategy<Value = Attach> {
 
 fn node() -> impl Strategy<Value = NodeId> {
     any::<u16>().prop_map(NodeId)
+}
+
+fn ranks() -> impl Strategy<Value = Ranks> {
+    (0..1024_u16, 1..=u64::MAX)
+        .prop_map(|(word, bits)| Ranks::new(word, bits).unwrap_or(Ranks::NONE))
 }
 
 fn thread() -> impl Strategy<Value = ThreadId> {

@@ -10,7 +10,7 @@ use multigrain_types::{Access, NodeId, ThreadId};
 use stateright::{Model, Property};
 
 pub use super::action::{Action, JobModel};
-use super::program::{Content, Op, Wanted, minipage_id, minipage_index};
+use super::program::{Content, Op, Wanted, Windows, minipage_id, minipage_index};
 use super::properties;
 use super::state::{Broken, Packet, Phase, State};
 use super::sync_calls::{end_of_window, synchronization};
@@ -94,7 +94,7 @@ impl JobModel {
     /// What windows allow in this state. An instruction that pinned is through before its windows can
     /// end, so they begin then.
     fn windows(&self, state: &State, actions: &mut Vec<Action>) {
-        if !self.job.windows {
+        if self.job.windows == Windows::None {
             return;
         }
         for (index, thread) in state.threads.iter().enumerate() {
@@ -193,7 +193,7 @@ impl JobModel {
         match now.phase {
             Phase::Woken(minipage) => {
                 now.phase = Phase::Running;
-                if self.job.asked_windows && !now.pinned {
+                if self.job.windows == Windows::Asked && !now.pinned {
                     now.windows |= 1 << minipage;
                     return;
                 }
@@ -263,8 +263,8 @@ impl JobModel {
         if !self.job.progress {
             now.accesses.forget();
         }
-        now.pinned = pinned && self.job.windows;
-        if kind == Kind::Write || self.job.asked_windows {
+        now.pinned = pinned && self.job.windows != Windows::None;
+        if kind == Kind::Write || self.job.windows == Windows::Asked {
             self.end_windows_on(state, plan.node, index);
         }
         for minipage in given_up {

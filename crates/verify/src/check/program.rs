@@ -4,7 +4,9 @@ use crate::LockWindows;
 use core::fmt;
 
 use multigrain_protocol::Kind;
+use multigrain_protocol::invalidation::TreeShape;
 use multigrain_protocol::sync::IDLE_TOKENS;
+use multigrain_types::tree::Fan;
 use multigrain_types::{MinipageId, NodeId};
 
 /// What a minipage holds in a checked state: the value last written, or one of the marks below.
@@ -245,6 +247,17 @@ pub struct Thread {
     pub program: Vec<Op>,
 }
 
+/// Whether windows keep what threads were granted ([`multigrain_protocol::time_window`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Windows {
+    /// They do not.
+    None,
+    /// They may keep what threads were asked to hold, for any time.
+    Granted,
+    /// A window keeps all that threads are granted, from before they resume it, as the program may ask for.
+    Asked,
+}
+
 /// What is checked: nodes, minipages, threads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Job {
@@ -260,14 +273,14 @@ pub struct Job {
     /// Whether it is followed what every single access has been through: its faults are counted, an
     /// instruction that lost a minipage pinned, and what it held is retired in a step of its own.
     pub progress: bool,
-    /// Whether windows may keep what threads were asked to hold, for any time ([`multigrain_protocol::window`]).
-    pub windows: bool,
-    /// Whether a window keeps all that threads are granted, from before they resume it, as the program may ask for.
-    pub asked_windows: bool,
+    /// Whether windows keep what threads were granted.
+    pub windows: Windows,
     /// Whether unlocks leave locks free here for a window.
     pub lock_windows: LockWindows,
     /// Whether what each thread read is part of the state: a litmus test.
     pub observe: bool,
+    /// How invalidations go.
+    pub invalidations: TreeShape,
     /// Idle tokens of locks that a node keeps.
     pub idle_tokens: u32,
 }
@@ -282,10 +295,10 @@ impl Job {
             threads: vec![],
             trap_gap: false,
             progress: false,
-            windows: false,
-            asked_windows: false,
+            windows: Windows::None,
             lock_windows: LockWindows::None,
             observe: false,
+            invalidations: TreeShape::default(),
             idle_tokens: IDLE_TOKENS,
         }
     }
@@ -314,15 +327,15 @@ impl Job {
     /// Follows what every access has been through, with windows: see [`Job::windows`].
     #[must_use]
     pub fn with_windows(mut self) -> Self {
-        (self.progress, self.windows) = (true, true);
+        (self.progress, self.windows) = (true, Windows::Granted);
         self
     }
 
-    /// The same with windows that keep every grant: see [`Job::asked_windows`].
+    /// The same with windows that keep every grant.
     #[must_use]
     pub fn with_asked_windows(mut self) -> Self {
-        self.asked_windows = true;
-        self.with_windows()
+        (self.progress, self.windows) = (true, Windows::Asked);
+        self
     }
 
     /// Unlocks leave locks free here for a window: see [`Job::lock_windows`].
@@ -336,6 +349,13 @@ impl Job {
     #[must_use]
     pub fn with_progress(mut self) -> Self {
         self.progress = true;
+        self
+    }
+
+    /// Lets a node tell so many of an invalidation, where there are more copies than that.
+    #[must_use]
+    pub fn with_fan(mut self, fan: u16) -> Self {
+        self.invalidations = TreeShape { fan: Fan(fan), beyond: fan };
         self
     }
 

@@ -136,7 +136,8 @@ impl State {
             .collect();
         let nodes = (0..job.nodes).map(|rank| {
             let mut tables = OwnedTables::new(NodeId(rank), sites.iter().copied())
-                .with_idle_tokens(job.idle_tokens);
+                .with_idle_tokens(job.idle_tokens)
+                .with_invalidations(job.invalidations);
             for (id, ..) in &sites {
                 tables.minipage(*id);
             }

@@ -2,6 +2,7 @@
 
 use core::ops::{Add, Sub};
 
+use multigrain_protocol::invalidation::TreeShape;
 use multigrain_protocol::sync::{SyncContext, SyncInput};
 use multigrain_protocol::{Input, Kind};
 use multigrain_types::{Access, NodeId, Placement, ThreadId};
@@ -33,6 +34,8 @@ pub struct Plan<'a> {
     pub hosts: Hosts,
     /// Who manages minipages; node 0 allocates them.
     pub placement: Placement,
+    /// How invalidations go.
+    pub invalidations: TreeShape,
     /// At most so many rounds are simulated, 3 at least; the others are taken to be like the last.
     pub most_rounds: u32,
 }
@@ -151,7 +154,8 @@ impl Job {
         let bounds = (nodes.into(), 1 + u64::from(plan.pattern.locks()));
         let programs = plan.pattern.programs(nodes, rounds).into_iter();
         Self {
-            cluster: Cluster::new(nodes, places, Machine::new(plan.costs, nodes), bounds),
+            cluster: Cluster::new(nodes, places, Machine::new(plan.costs, nodes), bounds)
+                .with_invalidations(plan.invalidations),
             cores: Cores::new(plan.hosts, nodes),
             threads: programs
                 .map(|program| Thread { program, state: State::Busy, todo: None, trapped: false })

@@ -7,12 +7,24 @@ use crate::context::{EngineContext, Illegal};
 use crate::effect::{Effect, Effects};
 use crate::message::{Kind, PageMessage, Turns};
 use crate::mutant_macro::mutant;
+use crate::nodeset::NodeSet;
 
-/// A node's state for one minipage; 16 bytes while nothing is being fetched.
+/// A node's state for one minipage; 32 bytes while nothing is being fetched.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Holder {
     pub(super) access: Access,
     pub(super) phase: Phase,
+    /// An invalidation that was passed on, until all have answered.
+    pub(super) relay: Option<Box<Relay>>,
+}
+
+/// An invalidation of a tree that this node has passed on.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Relay {
+    /// Who is answered.
+    pub(super) above: NodeId,
+    /// Who has not answered.
+    pub(super) awaited: NodeSet,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
@@ -63,7 +75,7 @@ impl Holder {
     /// The allocating node's first state: the writable copy.
     #[must_use]
     pub fn owner() -> Self {
-        Self { access: Access::ReadWrite, phase: Phase::Idle }
+        Self { access: Access::ReadWrite, ..Self::default() }
     }
 
     /// The access this node's threads have.
@@ -87,7 +99,7 @@ impl Holder {
     /// Whether nothing is open at all.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        matches!(self.phase, Phase::Idle)
+        matches!(self.phase, Phase::Idle) && self.relay.is_none()
     }
 
     pub(super) fn illegal(&self) -> Illegal {

@@ -2,7 +2,7 @@
 
 use multigrain_types::NodeId;
 
-use crate::coherence::{GrantEvent, HolderEvent, ManagerEvent, SupplyEvent};
+use crate::coherence::{GrantEvent, HolderEvent, ManagerEvent, RelayEvent, SupplyEvent};
 use crate::context::{EngineContext, Illegal};
 use crate::effect::Effects;
 use crate::message::{Attach, PageMessage};
@@ -19,8 +19,10 @@ pub(super) fn message(
     out: &mut Effects,
 ) -> Result<(), Violation> {
     use GrantEvent as G;
+    use RelayEvent as R;
     use SupplyEvent as S;
     check_director(context, from, message)?;
+    check_tree(context, from, message)?;
     let event = match message {
         PageMessage::Request { kind } => {
             return manager(context, cell, from, ManagerEvent::Fetch(kind), out);
@@ -29,9 +31,11 @@ pub(super) fn message(
             return manager(context, cell, from, ManagerEvent::Reclaim, out);
         }
         PageMessage::PushRequest => return manager(context, cell, from, ManagerEvent::Push, out),
-        PageMessage::InvalidateReply => {
+        PageMessage::InvalidateReply if context.me == context.manager => {
             return manager(context, cell, from, ManagerEvent::InvalidateReply, out);
         }
+        PageMessage::InvalidateReply => HolderEvent::Relay(from, R::Reply),
+        PageMessage::InvalidateTree { below } => HolderEvent::Relay(from, R::Invalidate { below }),
         PageMessage::Ack { turn_us } => {
             return manager(context, cell, from, ManagerEvent::Ack { turn_us }, out);
         }
@@ -77,10 +81,29 @@ fn check_director(
         | PageMessage::PushRequest
         | PageMessage::Reply { attach: Attach::Page | Attach::Diff, .. }
         | PageMessage::PushReply
+        | PageMessage::InvalidateTree { .. }
         | PageMessage::InvalidateReply
         | PageMessage::Ack { .. } => return Ok(()),
     };
     if from == context.manager && towards.0 < context.nodes {
+        return Ok(());
+    }
+    let state = format!("managed by {}, in a job of {} nodes", context.manager, context.nodes);
+    Err(refused(from, &message, Illegal { role: "holder", state }))
+}
+
+/// An invalidation goes by a tree where there are more copies than one node tells, and never back to who sent it, to the
+/// manager, or to this node.
+fn check_tree(
+    context: &EngineContext,
+    from: NodeId,
+    message: PageMessage,
+) -> Result<(), Violation> {
+    let PageMessage::InvalidateTree { below } = message else { return Ok(()) };
+    let goes_by_trees = context.nodes > context.invalidations.beyond;
+    let apart = [context.me, context.manager, from].iter().all(|node| !below.contains(*node));
+    let in_job = below.iter().all(|node| node.0 < context.nodes);
+    if goes_by_trees && apart && in_job && context.me != context.manager {
         return Ok(());
     }
     let state = format!("managed by {}, in a job of {} nodes", context.manager, context.nodes);

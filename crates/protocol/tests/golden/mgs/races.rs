@@ -2,6 +2,7 @@
 
 use multigrain_protocol::EngineContext;
 use multigrain_protocol::Kind::{Read, Write};
+use multigrain_protocol::invalidation::TreeShape;
 use multigrain_protocol::mgs::{Client, ClientEvent};
 use multigrain_protocol::{Effects, Input, MgsMessage};
 use multigrain_types::{Access, NodeId};
@@ -325,6 +326,7 @@ pub(super) fn a_release_passes_by_what_was_taken_off_the_queue_meanwhile() {
         nodes: 2,
         minipage: M,
         manager: NodeId(0),
+        invalidations: TreeShape::default(),
         dynamic_after: None,
         tracked: false,
     };

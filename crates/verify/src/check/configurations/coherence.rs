@@ -5,6 +5,50 @@ use crate::check::program::Job;
 use crate::check::program::Op::{Add, Read, Write};
 
 pub(super) fn short() -> Vec<Configuration> {
+    let mut rows = flat();
+    rows.extend(trees());
+    rows
+}
+
+/// Invalidations by a tree: a chain, and one that branches.
+fn trees() -> Vec<Configuration> {
+    vec![
+        row(
+            "coherence/invalidations-in-a-chain",
+            41_304,
+            Job::new(4)
+                .minipage(0, 0)
+                .thread(0, &[Write(0, 1)])
+                .thread(1, &[Read(0)])
+                .thread(2, &[Read(0)])
+                .thread(3, &[Read(0)])
+                .with_fan(1),
+        ),
+        row(
+            "coherence/upgrade-by-a-chain",
+            11_309,
+            Job::new(4)
+                .minipage(0, 0)
+                .thread(1, &[Read(0), Read(0)])
+                .thread(2, &[Read(0)])
+                .thread(3, &[Read(0), Add(0)])
+                .with_fan(1),
+        ),
+        row(
+            "coherence/invalidations-by-two",
+            30_908,
+            Job::new(4)
+                .minipage(0, 0)
+                .thread(0, &[Write(0, 1)])
+                .thread(1, &[Read(0)])
+                .thread(2, &[Read(0)])
+                .thread(3, &[Read(0)])
+                .with_fan(2),
+        ),
+    ]
+}
+
+fn flat() -> Vec<Configuration> {
     vec![
         row(
             "coherence/two-writers",

@@ -4,6 +4,7 @@
 //! touches a minipage after others may have taken it: a touch right after another cannot fault.
 
 mod barriers;
+mod copies;
 mod is;
 mod lu;
 mod rows;
@@ -12,6 +13,7 @@ mod tsp;
 mod water;
 
 pub use barriers::Barriers;
+pub use copies::Copies;
 pub use is::Is;
 pub use lu::Lu;
 pub use rows::{Jacobi, Sor};

@@ -26,6 +26,7 @@ use std::collections::VecDeque;
 pub use content::{Content, FREED};
 pub(crate) use links::Even;
 pub use links::{Line, Timing};
+use multigrain_protocol::invalidation::TreeShape;
 use multigrain_protocol::time_window::{Estimator, Window, window};
 use multigrain_protocol::{Input, Node, Turns, Words};
 use multigrain_types::{Access, MinipageId, NodeId, ThreadId};
@@ -109,6 +110,13 @@ impl<T: Timing> Cluster<T> {
             now_ns: 0,
             log: Log { steps: 0, fingerprint: 0, subject: Subject::Job, trace: Trace::default() },
         }
+    }
+
+    /// The same, in which invalidations go so.
+    #[must_use]
+    pub fn with_invalidations(mut self, shape: TreeShape) -> Self {
+        self.cells.invalidations = shape;
+        self
     }
 
     /// Virtual time since the start.

@@ -1,6 +1,7 @@
 //! The engines' states of all nodes, in flat tables: a step finds its state in one look-up.
 
 use multigrain_protocol::coherence::{Entry, Holder};
+use multigrain_protocol::invalidation::TreeShape;
 use multigrain_protocol::release::ReleaseTracker;
 use multigrain_protocol::sync::SyncTables;
 use multigrain_protocol::{Cell, SyncCell, Tables, hlrc, mgs};
@@ -21,6 +22,7 @@ pub struct Placed {
 #[derive(Debug)]
 pub(super) struct Cells {
     pub(super) nodes: u16,
+    pub(super) invalidations: TreeShape,
     pub(super) places: Vec<Placed>,
     holders: Vec<Holder>,
     entries: Vec<Entry>,
@@ -35,6 +37,7 @@ impl Cells {
         };
         Self {
             nodes,
+            invalidations: TreeShape::default(),
             holders: (0..nodes)
                 .map(NodeId)
                 .flat_map(|node| places.iter().map(move |placed| holder(node, placed)))
@@ -87,6 +90,7 @@ pub(super) struct Lens<'a> {
 
 pub(super) struct CellGuard<'a> {
     manager: NodeId,
+    invalidations: TreeShape,
     holder: &'a mut Holder,
     entry: &'a mut Entry,
     tracker: &'a mut ReleaseTracker,
@@ -103,6 +107,10 @@ impl Cell for CellGuard<'_> {
 
     fn manager(&self) -> NodeId {
         self.manager
+    }
+
+    fn invalidations(&self) -> TreeShape {
+        self.invalidations
     }
 
     fn consistency(&self) -> Consistency {
@@ -139,6 +147,7 @@ impl Lens<'_> {
         let (place, index) = (self.cells.place(self.me, minipage), minipage.index() as usize);
         CellGuard {
             manager: self.cells.places[index].manager,
+            invalidations: self.cells.invalidations,
             holder: &mut self.cells.holders[place],
             entry: &mut self.cells.entries[index],
             tracker: &mut self.cells.tracker[self.me.index()],

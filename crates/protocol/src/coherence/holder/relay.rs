@@ -1,0 +1,76 @@
+//! An invalidation that comes by a tree: it is passed on to the nodes of this one's part, and answered for all of them.
+
+use multigrain_types::{Access, NodeId};
+
+use super::state::{Holder, Phase, Relay};
+use crate::coherence::event::RelayEvent;
+use crate::context::{EngineContext, Illegal};
+use crate::effect::Effects;
+use crate::invalidation::{self, Ranks};
+use crate::message::PageMessage;
+use crate::mutant_macro::mutant;
+
+pub(super) fn handle(
+    holder: &mut Holder,
+    context: &EngineContext,
+    from: NodeId,
+    event: RelayEvent,
+    out: &mut Effects,
+) -> Result<(), Illegal> {
+    use Access::{NoAccess, ReadOnly, ReadWrite};
+    use Phase::{Fetching, Granted, Idle};
+    use RelayEvent as E;
+
+    match (event, &mut holder.relay, &holder.phase, holder.access) {
+        // Only of a minipage that nobody may write are there so many copies.
+        (E::Invalidate { below }, None, Idle | Fetching(_), ReadOnly) => {
+            pass_on(holder, context, (from, below), out);
+        }
+        (E::Reply, Some(relay), Idle | Fetching(_), NoAccess) if relay.awaited.contains(from) => {
+            relay.awaited.remove(from);
+            if relay.awaited.is_empty() {
+                answer(holder, context, out);
+            }
+        }
+
+        // What no correct node sends: to a node without a copy, with the only one, with an open grant, or that has
+        // passed on another; and an answer that is not awaited.
+        (
+            E::Invalidate { .. } | E::Reply,
+            None | Some(_),
+            Idle | Fetching(_) | Granted(_),
+            NoAccess | ReadOnly | ReadWrite,
+        ) => return Err(holder.illegal()),
+    }
+    Ok(())
+}
+
+/// All that this node's answer is for are invalidated.
+fn answer(holder: &mut Holder, context: &EngineContext, out: &mut Effects) {
+    let Some(relay) = holder.relay.take() else { return };
+    if mutant!("relay-answers-early": false, else true) {
+        Holder::send(context, relay.above, PageMessage::InvalidateReply, out);
+    }
+}
+
+/// The others are told first, so that they need not wait for this node's page tables.
+fn pass_on(
+    holder: &mut Holder,
+    context: &EngineContext,
+    (above, below): (NodeId, Ranks),
+    out: &mut Effects,
+) {
+    let parts = invalidation::parts(below.iter(), below.len(), context.invalidations.fan);
+    let lost = mutant!("relay-loses-last": 1, else 0);
+    for part in &parts[..parts.len().saturating_sub(lost)] {
+        Holder::send(context, part.head, PageMessage::InvalidateTree { below: part.below }, out);
+    }
+    holder.protect(context, Access::NoAccess, out);
+    if mutant!("relay-answers-early": true, else parts.is_empty()) {
+        Holder::send(context, above, PageMessage::InvalidateReply, out);
+    }
+    if !parts.is_empty() {
+        let awaited = parts.iter().map(|part| part.head).collect();
+        holder.relay = Some(Box::new(Relay { above, awaited }));
+    }
+}
