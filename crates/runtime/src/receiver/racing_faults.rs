@@ -28,3 +28,22 @@ pub(crate) fn end(thread: ThreadId) {
         served.store(0, Ordering::SeqCst);
     }
 }
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_is_in_a_race_while_another_thread_is_served_the_same_minipage() {
+        let [one, two] = [slots::reserve().unwrap(), slots::reserve().unwrap()];
+        let (first, second) = (one.place().0, two.place().0);
+        // Of an area that no other test has.
+        let [raced, other] = [MinipageId(u64::MAX - 9), MinipageId(u64::MAX - 8)];
+        assert!(!begin(first, raced), "alone");
+        assert!(!begin(second, other), "at another minipage");
+        assert!(begin(second, raced));
+        end(first);
+        assert!(!begin(second, raced), "the other has been served");
+        end(second);
+    }
+}
