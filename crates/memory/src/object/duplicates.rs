@@ -7,13 +7,14 @@
 use core::ffi::c_void;
 use core::ops::Range;
 use core::ptr::NonNull;
+use std::os::fd::RawFd;
 
 use rustix::io::Errno;
 use rustix::mm::{
     MapFlags, MprotectFlags, MremapFlags, ProtFlags, mmap_anonymous, mprotect, mremap_fixed, munmap,
 };
 
-use super::{Over, seal, settle};
+use super::{Backing, Over, seal, settle};
 use crate::error::MemoryError;
 use crate::layout::index;
 
@@ -22,6 +23,14 @@ use crate::layout::index;
 pub(super) struct Original {
     start: NonNull<c_void>,
     bytes: u64,
+    came_by: Call,
+}
+
+/// The call by which a mapping came into being: another one ends it. Its duplicates are mappings of their own.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Call {
+    Mmap,
+    Shmat,
 }
 
 // SAFETY: the pointer names a mapping its owner keeps; only the kernel is given it.
@@ -31,29 +40,39 @@ unsafe impl Sync for Original {}
 
 impl Original {
     /// Closes a mapping that was just made, and keeps it out of children; its duplicates are out of them then, too.
-    pub(super) fn new(start: NonNull<c_void>, bytes: u64) -> Result<Self, MemoryError> {
-        let original = Self { start, bytes };
+    pub(super) fn new(
+        start: NonNull<c_void>,
+        bytes: u64,
+        came_by: Call,
+    ) -> Result<Self, MemoryError> {
+        let original = Self { start, bytes, came_by };
         let Range { start: address, end } = original.addresses();
         seal(address, end - address)?;
         settle(address, end - address)?;
         Ok(original)
     }
 
-    pub(super) fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    pub(super) fn start(&self) -> *mut c_void {
-        self.start.as_ptr()
-    }
-
-    pub(super) fn addresses(&self) -> Range<usize> {
+    fn addresses(&self) -> Range<usize> {
         let start = self.start.as_ptr().expose_provenance();
         start..start + index(self.bytes)
     }
+}
+
+impl Backing for Original {
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    fn descriptor(&self) -> Option<RawFd> {
+        None
+    }
+
+    fn original(&self) -> Option<Range<usize>> {
+        Some(self.addresses())
+    }
 
     /// Maps [offset, offset + bytes) once more, at `address`.
-    pub(super) fn duplicate(
+    fn map(
         &self,
         address: usize,
         bytes: usize,
@@ -82,5 +101,18 @@ impl Original {
             let _ = unsafe { munmap(place, bytes) };
         }
         protected
+    }
+}
+
+impl Drop for Original {
+    fn drop(&mut self) {
+        let (start, bytes) = (self.start.as_ptr(), index(self.bytes));
+        let ended = match self.came_by {
+            // SAFETY: its own mapping, which nobody accesses.
+            Call::Mmap => unsafe { munmap(start, bytes) }.is_ok(),
+            // SAFETY: as above.
+            Call::Shmat => unsafe { libc::shmdt(start) == 0 },
+        };
+        debug_assert!(ended);
     }
 }

@@ -133,7 +133,7 @@ impl Object {
     /// # Errors
     /// A size out of range, or the system's limits of such segments.
     pub fn own_system_v(bytes: u64) -> Result<Self, MemoryError> {
-        Ok(Self(Box::new(sysv::SystemV::new(bytes)?)))
+        Ok(Self(Box::new(sysv::new(bytes)?)))
     }
 
     /// Bytes of its own in shared anonymous memory, whose mapping is duplicated.
@@ -141,7 +141,7 @@ impl Object {
     /// # Errors
     /// A size out of range, or no room for as many addresses.
     pub fn mdup(bytes: u64) -> Result<Self, MemoryError> {
-        Ok(Self(Box::new(mdup::Mdup::new(bytes)?)))
+        Ok(Self(Box::new(mdup::new(bytes)?)))
     }
 
     /// The bytes of a file that is open for reading and writing.
@@ -157,7 +157,7 @@ impl Object {
     /// # Errors
     /// No such segment, or one that this user may not write.
     pub fn system_v(id: i32) -> Result<Self, MemoryError> {
-        Ok(Self(Box::new(sysv::SystemV::attach(id)?)))
+        Ok(Self(Box::new(sysv::attach(id)?)))
     }
 
     /// The private memory that this process has at `address`: its bytes move into an object, which

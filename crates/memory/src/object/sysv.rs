@@ -7,65 +7,57 @@
 
 use core::ffi::c_void;
 use core::mem::MaybeUninit;
-use core::ops::Range;
 use core::ptr::NonNull;
-use std::os::fd::RawFd;
 
 use multigrain_types::PAGE_BYTES;
 use rustix::io::Errno;
-use rustix::mm::ProtFlags;
 
-use super::duplicates::Original;
-use super::{Backing, Over, whole_pages};
+use super::duplicates::{Call, Original};
+use super::whole_pages;
 use crate::error::MemoryError;
 use crate::layout::index;
 use crate::names::AccessPath;
 use crate::shortage::address_limit;
 
-#[derive(Debug)]
-pub(super) struct SystemV(Original);
-
-impl SystemV {
-    /// A segment of its own.
-    pub(super) fn new(bytes: u64) -> Result<Self, MemoryError> {
-        let bytes = whole_pages(bytes)?;
-        let flags = libc::IPC_CREAT | libc::SHM_NORESERVE | 0o600;
-        // SAFETY: makes a segment.
-        let id = unsafe { libc::shmget(libc::IPC_PRIVATE, index(bytes), flags) };
-        if id < 0 {
-            return Err(refused("shmget", bytes, last_errno()));
-        }
-        let attached = Self::attach(id);
-        // SAFETY: made just above; it goes with its last mapping, or now if it is not attached.
-        if unsafe { libc::shmctl(id, libc::IPC_RMID, core::ptr::null_mut()) } != 0 {
-            return Err(refused("shmctl", bytes, last_errno()));
-        }
-        attached.map_err(|error| {
-            if let MemoryError::System { call: "shmat", errno, .. } = error {
-                return refused("shmat", bytes, errno);
-            }
-            error
-        })
+/// A segment of its own.
+pub(super) fn new(bytes: u64) -> Result<Original, MemoryError> {
+    let bytes = whole_pages(bytes)?;
+    let flags = libc::IPC_CREAT | libc::SHM_NORESERVE | 0o600;
+    // SAFETY: makes a segment.
+    let id = unsafe { libc::shmget(libc::IPC_PRIVATE, index(bytes), flags) };
+    if id < 0 {
+        return Err(refused("shmget", bytes, last_errno()));
     }
-
-    /// Somebody's, whose id is known.
-    pub(super) fn attach(id: i32) -> Result<Self, MemoryError> {
-        let failed = |call| MemoryError::System { call, address: 0, bytes: 0, errno: last_errno() };
-        let mut status = MaybeUninit::<libc::shmid_ds>::uninit();
-        // SAFETY: IPC_STAT fills in a shmid_ds.
-        if unsafe { libc::shmctl(id, libc::IPC_STAT, status.as_mut_ptr()) } != 0 {
-            return Err(failed("shmctl"));
-        }
-        // SAFETY: the kernel has filled it in.
-        let bytes = unsafe { status.assume_init() }.shm_segsz.next_multiple_of(PAGE_BYTES);
-        // SAFETY: the kernel picks the address, so no memory in use is replaced.
-        let attached: *mut c_void = unsafe { libc::shmat(id, core::ptr::null(), 0) };
-        if attached.addr() == usize::MAX {
-            return Err(failed("shmat"));
-        }
-        let attached = NonNull::new(attached).ok_or_else(|| failed("shmat"))?;
-        Original::new(attached, bytes as u64).map(Self)
+    let attached = attach(id);
+    // SAFETY: made just above; it goes with its last mapping, or now if it is not attached.
+    if unsafe { libc::shmctl(id, libc::IPC_RMID, core::ptr::null_mut()) } != 0 {
+        return Err(refused("shmctl", bytes, last_errno()));
     }
+    attached.map_err(|error| {
+        if let MemoryError::System { call: "shmat", errno, .. } = error {
+            return refused("shmat", bytes, errno);
+        }
+        error
+    })
+}
+
+/// Somebody's, whose id is known.
+pub(super) fn attach(id: i32) -> Result<Original, MemoryError> {
+    let failed = |call| MemoryError::System { call, address: 0, bytes: 0, errno: last_errno() };
+    let mut status = MaybeUninit::<libc::shmid_ds>::uninit();
+    // SAFETY: IPC_STAT fills in a shmid_ds.
+    if unsafe { libc::shmctl(id, libc::IPC_STAT, status.as_mut_ptr()) } != 0 {
+        return Err(failed("shmctl"));
+    }
+    // SAFETY: the kernel has filled it in.
+    let bytes = unsafe { status.assume_init() }.shm_segsz.next_multiple_of(PAGE_BYTES);
+    // SAFETY: the kernel picks the address, so no memory in use is replaced.
+    let attached: *mut c_void = unsafe { libc::shmat(id, core::ptr::null(), 0) };
+    if attached.addr() == usize::MAX {
+        return Err(failed("shmat"));
+    }
+    let attached = NonNull::new(attached).ok_or_else(|| failed("shmat"))?;
+    Original::new(attached, bytes as u64, Call::Shmat)
 }
 
 fn last_errno() -> Errno {
@@ -90,37 +82,4 @@ fn refused(call: &'static str, bytes: u64, errno: Errno) -> MemoryError {
         _ => "choose a smaller `multigrain run --shared`, or use --path memfd",
     };
     MemoryError::NoPath { path: AccessPath::SystemV, call, bytes, errno, remedy }
-}
-
-impl Backing for SystemV {
-    fn bytes(&self) -> u64 {
-        self.0.bytes()
-    }
-
-    fn descriptor(&self) -> Option<RawFd> {
-        None
-    }
-
-    fn original(&self) -> Option<Range<usize>> {
-        Some(self.0.addresses())
-    }
-
-    fn map(
-        &self,
-        address: usize,
-        bytes: usize,
-        offset: u64,
-        protection: ProtFlags,
-        over: Over,
-    ) -> Result<(), Errno> {
-        self.0.duplicate(address, bytes, offset, protection, over)
-    }
-}
-
-impl Drop for SystemV {
-    fn drop(&mut self) {
-        // SAFETY: attached by attach(); its duplicates are mappings of their own.
-        let detached = unsafe { libc::shmdt(self.0.start()) };
-        debug_assert_eq!(detached, 0);
-    }
 }

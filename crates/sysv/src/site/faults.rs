@@ -30,9 +30,9 @@ pub(super) fn serve(site: &'static Site, runtime: &'static Runtime, key: ImageKe
     loop {
         let mut exports = site.exports.lock();
         let faults = exports.faults(key);
-        let has_notes = exports.has_notes();
+        let has_notifications = exports.has_notifications();
         drop(exports);
-        if has_notes {
+        if has_notifications {
             site.pass_notifications(runtime);
         }
         let Some(faults) = faults else { return };

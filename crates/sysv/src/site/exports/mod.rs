@@ -344,7 +344,7 @@ impl<K: Kernel> State<K> {
     }
 
     /// Whether there is anything that other rooms have to know.
-    pub(super) fn has_notes(&self) -> bool {
+    pub(super) fn has_notifications(&self) -> bool {
         !self.notifications.is_empty()
     }
 
