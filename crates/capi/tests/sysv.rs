@@ -119,16 +119,7 @@ fn segments_have_the_window_and_the_compression_that_the_user_asks_for() {
     }
 }
 
-/// A program that writes a segment for ever, with children.
-fn endless(dir: &TestDir) -> PathBuf {
-    let program = dir.path().join("endless");
-    let mut compiler = support::c::compiler("cc", &["-std=c11", "-D_GNU_SOURCE", "-O1"]);
-    compiler.arg(support::c::source("sysv_endless.c")).arg("-o").arg(&program);
-    support::c::must_succeed(&mut compiler);
-    program
-}
-
-/// Starts it on two sites; the launcher when both write.
+/// Starts a program on two sites; the launcher when both have said a line.
 fn started(program: &Path, arguments: &[&str]) -> std::process::Child {
     let mut command = Command::new(launcher());
     command.args(["run", "--sysv", "-n", "2"]).arg(program).args(arguments);
@@ -152,12 +143,27 @@ fn processes(of: &str, program: &Path, arguments: &str) -> Vec<i32> {
     String::from_utf8(out).unwrap().lines().map(|line| line.parse().unwrap()).collect()
 }
 
-fn leftover(dir: &TestDir) -> PathBuf {
-    let program = dir.path().join("leftover");
+/// A program that knows nothing of us, by its source.
+fn plain(dir: &TestDir, name: &str) -> PathBuf {
+    let program = dir.path().join(name);
     let mut compiler = support::c::compiler("cc", &["-std=c11", "-D_GNU_SOURCE", "-O1"]);
-    compiler.arg(support::c::source("sysv_leftover.c")).arg("-o").arg(&program);
+    compiler.arg(support::c::source(&format!("sysv_{name}.c"))).arg("-o").arg(&program);
     support::c::must_succeed(&mut compiler);
     program
+}
+
+#[test]
+fn a_site_serves_while_its_program_is_stopped() {
+    if !may() {
+        return;
+    }
+    let dir = TestDir::new();
+    let program = plain(&dir, "stopped");
+    for transport in ["unix", "tcp"] {
+        let setting = Setting { transport, options: &["--sysv"], ..Setting::nodes(2) };
+        let ended = run(&launcher(), &setting, &program, &[]);
+        assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""), "{ended:?}");
+    }
 }
 
 #[test]
@@ -166,7 +172,7 @@ fn what_a_program_has_left_has_its_memory_as_long_as_it_lives() {
         return;
     }
     let dir = TestDir::new();
-    let program = leftover(&dir);
+    let program = plain(&dir, "leftover");
     let wrong = dir.path().join("wrong");
     let setting = Setting { options: &["--sysv"], ..Setting::nodes(2) };
     for _ in 0..10 {
@@ -182,7 +188,7 @@ fn nobody_finds_other_bytes_when_a_site_is_killed() {
         return;
     }
     let dir = TestDir::new();
-    let program = leftover(&dir);
+    let program = plain(&dir, "leftover");
     let wrong = dir.path().join("wrong");
     let site = format!("{} site -- ", launcher().display());
     for _ in 0..10 {
@@ -202,7 +208,7 @@ fn nothing_is_left_whoever_is_killed() {
         return;
     }
     let dir = TestDir::new();
-    let program = endless(&dir);
+    let program = plain(&dir, "endless");
     let kill = |pid: i32, signal| {
         rustix::process::kill_process(rustix::process::Pid::from_raw(pid).unwrap(), signal)
             .unwrap();
