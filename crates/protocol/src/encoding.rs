@@ -172,7 +172,7 @@ fn page_words(body: PageMessage) -> Words {
         PageMessage::PushReply => Words { flags: PAGE, ..plain(7) },
         PageMessage::InvalidateRequest => plain(8),
         PageMessage::InvalidateTree { below } => {
-            let (word, bits) = below.parts();
+            let (word, bits) = below.words();
             Words { thread: word.into(), value: bits, ..plain(19) }
         }
         PageMessage::InvalidateReply => plain(9),

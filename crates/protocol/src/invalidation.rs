@@ -1,7 +1,7 @@
 //! Invalidations by a tree: who passes one on to whom.
 //!
 //! The manager of a minipage with more copies than a node of the tree has children sends one message to a few of their nodes.
-//! Each passes it on to its part of the others, and answers when all of that part have answered. So the manager takes a few
+//! Each passes it on to the others of its subtree, and answers when all of these have answered. So the manager takes a few
 //! answers, and the time grows with the logarithm of the copies.
 
 use core::fmt;
@@ -18,11 +18,11 @@ pub struct Ranks {
     bits: u64,
 }
 
-/// A part of the nodes to be invalidated: the first one is told of the others.
+/// Some of the nodes to be invalidated: the first one is told of the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Part {
+pub struct Subtree {
     /// Who is sent the message.
-    pub head: NodeId,
+    pub root: NodeId,
     /// To whom it passes that on.
     pub below: Ranks,
 }
@@ -49,8 +49,8 @@ impl TreeShape {
     }
 }
 
-/// The parts of a node's message; a tree's are hardly ever more.
-pub(crate) type Parts = SmallVec<[Part; 8]>;
+/// The subtrees of a node's message; a tree's are hardly ever more.
+pub(crate) type Subtrees = SmallVec<[Subtree; 8]>;
 
 impl Ranks {
     /// Nobody.
@@ -68,7 +68,7 @@ impl Ranks {
 
     /// Which 64 they are of, and a bit for each.
     #[must_use]
-    pub fn parts(self) -> (u16, u64) {
+    pub fn words(self) -> (u16, u64) {
         (self.word, self.bits)
     }
 
@@ -111,26 +111,30 @@ fn bit(node: NodeId) -> u64 {
     1 << (node.0 % 64)
 }
 
-impl Part {
+impl Subtree {
     /// All of its nodes.
     pub fn nodes(self) -> impl Iterator<Item = NodeId> {
-        core::iter::once(self.head).chain(self.below.iter())
+        core::iter::once(self.root).chain(self.below.iter())
     }
 }
 
-/// So many nodes, in order of rank, in as many parts as a node has children; in more where they lie far apart.
-pub(crate) fn parts(nodes: impl Iterator<Item = NodeId>, count: usize, Fan(fan): Fan) -> Parts {
+/// So many nodes, in order of rank, in as many subtrees as a node has children; in more where they lie far apart.
+pub(crate) fn subtrees(
+    nodes: impl Iterator<Item = NodeId>,
+    count: usize,
+    Fan(fan): Fan,
+) -> Subtrees {
     let most = count.div_ceil(usize::from(fan));
-    let mut parts = Parts::new();
+    let mut subtrees = Subtrees::new();
     for node in nodes {
-        let joins = parts
+        let joins = subtrees
             .last_mut()
-            .is_some_and(|part| part.below.len() + 1 < most && part.below.insert(node));
+            .is_some_and(|subtree| subtree.below.len() + 1 < most && subtree.below.insert(node));
         if !joins {
-            parts.push(Part { head: node, below: Ranks::NONE });
+            subtrees.push(Subtree { root: node, below: Ranks::NONE });
         }
     }
-    parts
+    subtrees
 }
 
 impl fmt::Debug for Ranks {
@@ -145,12 +149,12 @@ mod tests {
 
     fn split(ranks: &[u16], fan: u16) -> Vec<Vec<u16>> {
         let nodes = ranks.iter().map(|&rank| NodeId(rank));
-        let parts = parts(nodes, ranks.len(), Fan(fan));
-        parts.iter().map(|part| part.nodes().map(|node| node.0).collect()).collect()
+        let subtrees = subtrees(nodes, ranks.len(), Fan(fan));
+        subtrees.iter().map(|subtree| subtree.nodes().map(|node| node.0).collect()).collect()
     }
 
     #[test]
-    fn few_nodes_are_parts_of_their_own() {
+    fn few_nodes_are_subtrees_of_their_own() {
         assert_eq!(split(&[3, 700, 1000], 8), [[3], [700], [1000]]);
         assert_eq!(split(&[], 8), Vec::<Vec<u16>>::new());
     }
@@ -163,7 +167,7 @@ mod tests {
             let all: Vec<u16> = (1..nodes).collect();
             let split = split(&all, 8);
             assert_eq!(split.concat(), all);
-            assert!(split.len() <= most, "{} parts of {nodes}", split.len());
+            assert!(split.len() <= most, "{} subtrees of {nodes}", split.len());
         }
     }
 

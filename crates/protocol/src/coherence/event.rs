@@ -53,7 +53,7 @@ pub enum RelayEvent {
         /// The others.
         below: Ranks,
     },
-    /// A node that it was passed on to has no copy any more, nor has any of that one's part.
+    /// A node that it was passed on to has no copy any more, nor has any of that one's subtree.
     Reply,
 }
 

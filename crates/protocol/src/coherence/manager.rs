@@ -14,7 +14,7 @@ use multigrain_types::NodeId;
 
 use crate::context::{EngineContext, Illegal};
 use crate::effect::{Effect, Effects};
-use crate::invalidation::{self, Part, Parts, Ranks};
+use crate::invalidation::{self, Ranks, Subtree, Subtrees};
 use crate::message::{Attach, Kind, PageMessage, Turns};
 use crate::mutant_macro::mutant;
 use crate::nodeset::NodeSet;
@@ -61,7 +61,7 @@ enum Ask {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Phase {
     /// Waiting for invalidation replies before the request can be supplied.
-    Invalidating { awaited: Parts },
+    Invalidating { awaited: Subtrees },
     /// Supplied; waiting for the acks that close the transaction.
     Supplied { awaited: NodeSet },
 }
@@ -143,14 +143,14 @@ impl Entry {
                 let Phase::Invalidating { awaited } = &mut open.phase else {
                     return Err(self.illegal());
                 };
-                let Some(place) = awaited.iter().position(|part| part.head == from) else {
+                let Some(place) = awaited.iter().position(|subtree| subtree.root == from) else {
                     return Err(self.illegal());
                 };
-                let part = awaited.remove(place);
+                let subtree = awaited.remove(place);
                 mutant!("first-invalidation-suffices" => { awaited.clear(); });
                 let all_in = awaited.is_empty();
                 let request = open.request;
-                part.nodes().for_each(|node| _ = self.copyset.remove(node));
+                subtree.nodes().for_each(|node| _ = self.copyset.remove(node));
                 // Figure 3: "if got less than (#replicas - 1) replies then return".
                 if all_in {
                     self.supply_exclusive(context, request, out);
@@ -341,13 +341,13 @@ impl Entry {
                 awaited.remove(last);
             }
         });
-        let awaited = parts_of(context, awaited);
-        for &Part { head, below } in &awaited {
+        let awaited = subtrees_of(context, awaited);
+        for &Subtree { root, below } in &awaited {
             let order = match below.is_empty() {
                 true => PageMessage::InvalidateRequest,
                 false => PageMessage::InvalidateTree { below },
             };
-            send(context, head, order, out);
+            send(context, root, order, out);
         }
         if let Some(open) = self.open.as_mut() {
             open.phase = Phase::Invalidating { awaited };
@@ -426,12 +426,12 @@ impl Request {
 }
 
 /// Whom the manager tells to invalidate these copies, and who passes it on to whom. Its own is told apart: no message.
-fn parts_of(context: &EngineContext, mut copies: NodeSet) -> Parts {
-    let own = copies.remove(context.me).then_some(Part { head: context.me, below: Ranks::NONE });
+fn subtrees_of(context: &EngineContext, mut copies: NodeSet) -> Subtrees {
+    let own = copies.remove(context.me).then_some(Subtree { root: context.me, below: Ranks::NONE });
     let fan = context.invalidations.of_manager(copies.len());
-    let mut parts = invalidation::parts(copies.iter(), copies.len(), fan);
-    parts.extend(own);
-    parts
+    let mut subtrees = invalidation::subtrees(copies.iter(), copies.len(), fan);
+    subtrees.extend(own);
+    subtrees
 }
 
 /// The manager's own copy saves a message.

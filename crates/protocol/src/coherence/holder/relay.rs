@@ -1,4 +1,4 @@
-//! An invalidation that comes by a tree: it is passed on to the nodes of this one's part, and answered for all of them.
+//! An invalidation that comes by a tree: it is passed on to the nodes of this one's subtree, and answered for all of them.
 
 use multigrain_types::{Access, NodeId};
 
@@ -60,17 +60,22 @@ fn pass_on(
     (above, below): (NodeId, Ranks),
     out: &mut Effects,
 ) {
-    let parts = invalidation::parts(below.iter(), below.len(), context.invalidations.fan);
+    let subtrees = invalidation::subtrees(below.iter(), below.len(), context.invalidations.fan);
     let lost = mutant!("relay-loses-last": 1, else 0);
-    for part in &parts[..parts.len().saturating_sub(lost)] {
-        Holder::send(context, part.head, PageMessage::InvalidateTree { below: part.below }, out);
+    for subtree in &subtrees[..subtrees.len().saturating_sub(lost)] {
+        Holder::send(
+            context,
+            subtree.root,
+            PageMessage::InvalidateTree { below: subtree.below },
+            out,
+        );
     }
     holder.protect(context, Access::NoAccess, out);
-    if mutant!("relay-answers-early": true, else parts.is_empty()) {
+    if mutant!("relay-answers-early": true, else subtrees.is_empty()) {
         Holder::send(context, above, PageMessage::InvalidateReply, out);
     }
-    if !parts.is_empty() {
-        let awaited = parts.iter().map(|part| part.head).collect();
+    if !subtrees.is_empty() {
+        let awaited = subtrees.iter().map(|subtree| subtree.root).collect();
         holder.relay = Some(Box::new(Relay { above, awaited }));
     }
 }
