@@ -96,7 +96,7 @@ test-hosts-long: apps
 # Seeded faults (crates/protocol/src/mutants): which tool catches which. No other command has them, so
 # this one is copied away from where cargo puts the next; what it shares with the tests is built once.
 # The short form is the model checkers against those of the protocol, and the tools for flags and
-# queues against theirs.
+# queues against theirs; and what fills queues without a mutant.
 MUTANTS = $(TARGET)/mutants/multigrain mutants
 
 mutants: build-mutants
@@ -105,6 +105,7 @@ mutants: build-mutants
 test-mutants: build-mutants
 	$(MUTANTS) --without-control --first-catch --jobs 2 --protocol --tools check,check-release,sim-shares
 	$(MUTANTS) --without-control --first-catch --jobs 2 --tools loom,peers,bounds
+	$(TARGET)/mutants/multigrain bounds
 
 build-mutants:
 	$(CARGO) build -p multigrain-cli --features mutants

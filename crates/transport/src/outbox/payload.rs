@@ -46,7 +46,12 @@ impl Payload<'_> {
 #[derive(Debug)]
 pub(crate) enum Piece {
     Header([u8; Header::BYTES]),
-    Memory { start: Raw, len: usize },
+    /// That of a part which may not leave before the peer has acknowledged the part before it.
+    AwaitingHeader([u8; Header::BYTES]),
+    Memory {
+        start: Raw,
+        len: usize,
+    },
     Owned(Vec<u8>),
 }
 
@@ -54,16 +59,21 @@ impl Piece {
     /// Bytes it owns elsewhere.
     pub(crate) fn owned_bytes(&self) -> usize {
         match self {
-            Self::Header(_) | Self::Memory { .. } => 0,
+            Self::Header(_) | Self::AwaitingHeader(_) | Self::Memory { .. } => 0,
             Self::Owned(bytes) => bytes.capacity(),
         }
     }
 
     pub(crate) fn span(&self) -> Span {
         match self {
-            Self::Header(bytes) => Span::of(bytes),
+            Self::Header(bytes) | Self::AwaitingHeader(bytes) => Span::of(bytes),
             Self::Memory { start, len } => Span::at(start.0, *len),
             Self::Owned(bytes) => Span::of(bytes),
         }
+    }
+
+    /// Whether it may not leave yet.
+    pub(crate) fn awaits(&self) -> bool {
+        matches!(self, Self::AwaitingHeader(_))
     }
 }

@@ -29,13 +29,14 @@ struct Entry {
     piece: Piece,
     /// Bytes of it that answer the peer.
     answers: usize,
-    /// It may not leave before the peer has acknowledged the part before it.
-    awaits: bool,
 }
+
+/// How many fit into what a queue may hold goes by this.
+const _: () = assert!(size_of::<Entry>() <= Header::BYTES + 16);
 
 impl Entry {
     fn new(piece: Piece, cause: Cause) -> Self {
-        let mut entry = Self { piece, answers: 0, awaits: false };
+        let mut entry = Self { piece, answers: 0 };
         if cause == Cause::Answer {
             entry.answers = entry.bytes();
         }
@@ -98,7 +99,7 @@ impl Queue {
 
     /// Frames in a row, of which so many bytes are answers.
     pub(super) fn push_bytes(&mut self, bytes: Vec<u8>, answers: usize) {
-        self.push_entry(Entry { piece: Piece::Owned(bytes), answers, awaits: false });
+        self.push_entry(Entry { piece: Piece::Owned(bytes), answers });
     }
 
     /// A part of a payload and its header, which wait for the acknowledgement of the part before if they are to.
@@ -109,14 +110,15 @@ impl Queue {
         awaits: bool,
         cause: Cause,
     ) {
-        let header = Entry { awaits, ..Entry::new(Piece::Header(header), cause) };
-        self.push_entry(header);
+        let header = if awaits { Piece::AwaitingHeader(header) } else { Piece::Header(header) };
+        self.push_piece(header, cause);
         self.push_piece(part, cause);
     }
 
     /// A header that passes the parts that wait.
     pub(super) fn push_before_parts(&mut self, header: [u8; Header::BYTES], cause: Cause) {
-        let at = self.pieces.iter().position(|entry| entry.awaits).unwrap_or(self.pieces.len());
+        let at =
+            self.pieces.iter().position(|entry| entry.piece.awaits()).unwrap_or(self.pieces.len());
         let entry = Entry::new(Piece::Header(header), cause);
         self.bytes += entry.bytes();
         self.answers += entry.answers;
@@ -125,13 +127,18 @@ impl Queue {
 
     /// The peer has acknowledged a part; false if none was unacknowledged.
     pub(super) fn part_taken(&mut self) -> bool {
-        let awaits = self.pieces.iter_mut().find(|entry| entry.awaits);
-        awaits.map(|entry| entry.awaits = false).is_some()
+        for Entry { piece, .. } in &mut self.pieces {
+            if let Piece::AwaitingHeader(header) = piece {
+                *piece = Piece::Header(*header);
+                return true;
+            }
+        }
+        false
     }
 
     /// Whether something may leave now.
     pub(super) fn is_ready(&self) -> bool {
-        self.pieces.front().is_some_and(|first| !first.awaits)
+        self.pieces.front().is_some_and(|first| !first.piece.awaits())
     }
 
     pub(super) fn clear(&mut self) {
@@ -148,7 +155,7 @@ impl Queue {
     pub(super) fn gather(&self, spans: &mut [Span; AT_ONCE]) -> usize {
         let mut skip = self.sent;
         let mut asked = 0;
-        let ready = self.pieces.iter().take_while(|entry| !entry.awaits);
+        let ready = self.pieces.iter().take_while(|entry| !entry.piece.awaits());
         for (span, entry) in spans.iter_mut().zip(ready) {
             let whole = entry.piece.span();
             *span = Span::at(whole.start().wrapping_add(skip), whole.len() - skip);
