@@ -56,7 +56,7 @@ BASH = share/bash-completion/completions/multigrain
 ZSH = share/zsh/site-functions/_multigrain
 FISH = share/fish/vendor_completions.d/multigrain.fish
 
-.PHONY: all apps demo test build-checks build-tests soak test-hosts-long mutants test-mutants build-mutants fuzz fuzz-short miri shuttle loom asan tsan check-install check-packaging install install-documents uninstall deb clean
+.PHONY: all apps demo test test-release test-debug build-checks soak test-hosts-long mutants test-mutants build-mutants fuzz fuzz-short miri shuttle loom asan tsan check-install check-packaging install install-documents uninstall deb clean
 
 all:
 	$(RELEASE_FLAGS) $(CARGO) build --release -p multigrain-capi -p multigrain-cli -p multigrain-sysv-preload
@@ -68,21 +68,27 @@ apps: all
 demo: apps
 	$(RELEASE)/multigrain run -n 4 --summary $(APPS)/sor-mg
 
-# Builds first, two at a time, for the last part of the release build keeps one processor busy; then tests.
+# Two rows side by side, for either leaves processors idle: what uses the release build, and what uses the other one. Then
+# what has to be alone. Each of the two may be made by itself.
 test:
-	$(MAKE) -j2 all build-checks
-	$(MAKE) check-install check-packaging apps
-	$(CARGO) test --workspace
-	$(MAKE) test-mutants shuttle loom fuzz-short asan
+	$(MAKE) -j2 test-release test-debug
+	.ci/test.sh alone
+
+test-release: apps
+	$(MAKE) check-install check-packaging
 	$(MAKE) -C apps check OUT=$(APPS)
+	$(MAKE) asan
 	apps/soak.sh $(APPS) $(RELEASE)/multigrain 1
 
-# One after the other: both make the command, and the tests want the one without mutants.
+test-debug: build-checks
+	.ci/test.sh beside
+
+# One after the other: two of them make the command, and the tests want the one without mutants.
 build-checks:
 	$(MAKE) build-mutants
-	$(MAKE) build-tests
-
-build-tests:
+	$(CARGO) test $(SHUTTLE) --no-run
+	$(CARGO) test $(LOOM) --no-run
+	$(CARGO) build $(FUZZ)
 	$(CARGO) test --workspace --no-run
 
 # Every application on 1 to 8 nodes, 1 and 3 threads, both guards and transports, 20 times.
@@ -115,9 +121,11 @@ build-mutants:
 fuzz:
 	fuzz/run.sh 3600 --proof docs/PROOF.md
 
+FUZZ = -p multigrain-fuzz --features targets
+
 # The corpus once more, and inputs near it for two seconds each. An ordinary build, which shares all it can.
 fuzz-short:
-	$(CARGO) build -p multigrain-fuzz --features targets
+	$(CARGO) build $(FUZZ)
 	for target in $(notdir $(wildcard fuzz/corpus/*)); do \
 		echo "fuzz $$target"; timeout 120 $(TARGET)/debug/$$target 2 fuzz/corpus/$$target || exit 1; \
 	done
@@ -131,15 +139,17 @@ miri:
 	$(CARGO) +nightly miri test -p multigrain-memory --lib --test layout
 	$(CARGO) +nightly miri test -p multigrain-transport -p multigrain-runtime --lib
 
+# The lists of what is built for them.
+SHUTTLE = -p multigrain-transport -p multigrain-runtime --lib --features multigrain-runtime/shuttle
+LOOM = -p multigrain-transport -p multigrain-runtime --lib --features multigrain-runtime/loom
+
 # MULTIGRAIN_SCHEDULES=10000 for the long form.
 shuttle:
-	$(CARGO) test -p multigrain-transport -p multigrain-runtime --lib \
-		--features multigrain-runtime/shuttle -- shuttle_tests hostile_tests
+	$(CARGO) test $(SHUTTLE) -- shuttle_tests hostile_tests
 
 # What shuttle cannot see: the orders that weak memory allows. Seconds.
 loom:
-	$(CARGO) test -p multigrain-transport -p multigrain-runtime --lib \
-		--features multigrain-runtime/loom loom_tests
+	$(CARGO) test $(LOOM) loom_tests
 
 asan: all
 	$(MAKE) -C apps mg-asan MULTIGRAIN_LIB=$(RELEASE) OUT=$(APPS)

@@ -475,6 +475,7 @@ int main(int argc, char **argv)
         permission_sections();
         race_sections();
         process_sections();
+        mapping_sections();
         for (int i = 0; i < agents; i++) {
             *mailbox(i) = (struct request){.what = QUIT};
             sem_one(job.sem, asked(i), 1, 0);

@@ -90,7 +90,7 @@ int set_value(int set, int number, int value);
 int op(int set, int number, int by, int flags); /* one semop, plain */
 
 void shm_sections(void), sem_sections(void), msg_sections(void), memory_sections(void),
-    permission_sections(void), race_sections(void), process_sections(void);
+    permission_sections(void), race_sections(void), process_sections(void), mapping_sections(void);
 /* Runs a section in a child of its own. */
 void section(const char *name, void (*run)(void));
 

@@ -202,6 +202,52 @@ fn nobody_finds_other_bytes_when_a_site_is_killed() {
     }
 }
 
+/// Killed while a child that has just been forked asks for its guard, which nobody else has yet.
+#[test]
+fn a_child_goes_nowhere_without_its_guard() {
+    if !may() {
+        return;
+    }
+    let dir = TestDir::new();
+    let program = plain(&dir, "children");
+    let wrong = dir.path().join("wrong");
+    let site = format!("{} site -- ", launcher().display());
+    for _ in 0..10 {
+        let mut job = started(&program, &[wrong.to_str().unwrap()]);
+        let of_site = processes(&site, &program, &format!(" {}", wrong.display()));
+        let pid = rustix::process::Pid::from_raw(*of_site.first().unwrap()).unwrap();
+        for signal in [rustix::process::Signal::STOP, rustix::process::Signal::KILL] {
+            sleep(Duration::from_millis(30));
+            rustix::process::kill_process(pid, signal).unwrap();
+        }
+        job.wait().unwrap();
+        assert_gone(&program);
+        assert!(!wrong.exists(), "a child has found something else");
+    }
+}
+
+#[test]
+fn a_site_without_descriptors_for_children_ends_its_job_with_a_line() {
+    if !may() {
+        return;
+    }
+    let dir = TestDir::new();
+    let program = plain(&dir, "children");
+    let wrong = dir.path().join("wrong");
+    for descriptors in ["24", "64", "100", "128"] {
+        let mut job = Command::new("prlimit");
+        job.arg(format!("--nofile={descriptors}")).arg(launcher());
+        job.args(["run", "--sysv", "-n", "2", "--timeout", "60"]).arg(&program);
+        let ended = job.arg(&wrong).arg("60").stdin(Stdio::null()).output().unwrap();
+        let said = String::from_utf8(ended.stderr).unwrap();
+        assert_eq!(ended.status.code(), Some(70), "{descriptors}: {said}");
+        assert_eq!(said.lines().count(), 1, "{descriptors}: {said}");
+        assert!(said.contains("(os error 24); raise ulimit -n; the job ends"), "{said}");
+        assert_gone(&program);
+        assert!(!wrong.exists(), "a child has found something else");
+    }
+}
+
 #[test]
 fn nothing_is_left_whoever_is_killed() {
     if !may() {

@@ -139,7 +139,8 @@ fn attach(id: c_int, address: usize, flags: c_int) -> Result<usize, c_int> {
         }
         (Some(address), 0) => map(address, bytes, (descriptor, 0), libc::MAP_FIXED_NOREPLACE)
             .map_err(|errno| if errno == libc::EEXIST { libc::EINVAL } else { errno }),
-        (Some(address), _) => map(address, bytes, (descriptor, 0), libc::MAP_FIXED),
+        // Moved there when it is guarded and open: other threads may be reading what it replaces.
+        (Some(_), _) => map(0, bytes, (descriptor, 0), 0),
     };
     // SAFETY: a descriptor of this function; the mapping does not need it.
     unsafe { libc::close(descriptor) };
@@ -150,7 +151,11 @@ fn attach(id: c_int, address: usize, flags: c_int) -> Result<usize, c_int> {
             protection |= libc::PROT_EXEC;
         }
         let guarded = guard(id, (start, bytes), 0, protection, read_only);
-        guarded.inspect_err(|_| unmap(start, bytes)).map(|()| start)
+        let placed = guarded.and_then(|()| match wanted {
+            Some(address) if address != start => replace(address, start, bytes),
+            Some(_) | None => Ok(start),
+        });
+        placed.inspect_err(|_| unmap(start, bytes))
     });
     attached.inspect_err(|_| {
         // Where it fails the site gives the attach back itself, with the last socket of this image.
@@ -179,6 +184,19 @@ pub(crate) fn map(
         return Err(libc::EEXIST);
     }
     Ok(at)
+}
+
+/// Moves an attach over what is mapped at an address.
+fn replace(address: usize, start: usize, bytes: usize) -> Result<usize, c_int> {
+    let how = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
+    // SAFETY: what lies there is replaced, as the program has said.
+    let moved = unsafe { libc::syscall(libc::SYS_mremap, start, bytes, bytes, how, address) };
+    if usize::try_from(moved) != Ok(address) {
+        return Err(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::ENOMEM));
+    }
+    forget_read_only(address, bytes);
+    move_read_only([start, bytes], [address, bytes]);
+    Ok(address)
 }
 
 pub(crate) fn unmap(start: usize, bytes: usize) {
@@ -211,39 +229,73 @@ pub(crate) fn guard(
     let place: *mut c_void = core::ptr::with_exposed_provenance_mut(start);
     // SAFETY: the mapping is ours and new.
     match unsafe { libc::syscall(libc::SYS_mprotect, place, bytes, protection) } {
-        0 => {
-            if read_only {
-                keep_read_only(start, bytes);
-            }
-            Ok(())
-        }
+        0 if !read_only || keep_read_only(start, start + bytes) => Ok(()),
+        0 => Err(libc::ENOMEM),
         _ => Err(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::ENOMEM)),
     }
 }
 
 /// Attaches to read, as the first address and the one behind the last; zeroes where there is none. The memory object itself may
 /// be written: userfaultfd guards mappings alone that may become writable (UFFDIO_REGISTER says EPERM of one of an O_RDONLY descriptor).
-static READ_ONLY: [[AtomicUsize; 2]; 64] =
-    [const { [AtomicUsize::new(0), AtomicUsize::new(0)] }; 64];
+static READ_ONLY: [[AtomicUsize; 2]; 1024] =
+    [const { [AtomicUsize::new(0), AtomicUsize::new(0)] }; 1024];
 
-fn keep_read_only(start: usize, bytes: usize) {
-    for [first, end] in &READ_ONLY {
+/// False if there are too many.
+fn keep_read_only(start: usize, end: usize) -> bool {
+    for [first, last] in &READ_ONLY {
         if first.compare_exchange(0, start, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
-            end.store(start + bytes, Ordering::Relaxed);
-            return;
+            last.store(end, Ordering::Relaxed);
+            return true;
+        }
+    }
+    false
+}
+
+/// The part of an entry that lies in a range of addresses, if any does.
+fn read_only_within(entry: &[AtomicUsize; 2], start: usize, end: usize) -> Option<[usize; 2]> {
+    let [first, last] = [&entry[0], &entry[1]].map(|address| address.load(Ordering::Relaxed));
+    let part = [first.max(start), last.min(end)];
+    (first != 0 && part[0] < part[1]).then_some(part)
+}
+
+/// What lies in a range of addresses is there no more.
+pub(crate) fn forget_read_only(start: usize, bytes: usize) {
+    let end = start.saturating_add(bytes);
+    for entry in &READ_ONLY {
+        if read_only_within(entry, start, end).is_none() {
+            continue;
+        }
+        let [first, last] = entry;
+        let (before, behind) =
+            (first.load(Ordering::Relaxed) < start, last.load(Ordering::Relaxed) > end);
+        match (before, behind) {
+            (false, false) => {
+                last.store(0, Ordering::Relaxed);
+                first.store(0, Ordering::Relaxed);
+            }
+            (false, true) => first.store(end, Ordering::Relaxed),
+            (true, false) => last.store(start, Ordering::Relaxed),
+            // If there is no room for two it stays one: what comes between cannot be opened to write.
+            (true, true) if keep_read_only(end, last.load(Ordering::Relaxed)) => {
+                last.store(start, Ordering::Relaxed);
+            }
+            (true, true) => {}
         }
     }
 }
 
-/// What begins in a range of addresses is there no more.
-pub(crate) fn forget_read_only(start: usize, bytes: usize) {
-    let range = start..start.saturating_add(bytes);
-    for [first, end] in &READ_ONLY {
-        if range.contains(&first.load(Ordering::Relaxed)) {
-            end.store(0, Ordering::Relaxed);
-            first.store(0, Ordering::Relaxed);
+/// Mappings are elsewhere, or smaller.
+fn move_read_only([from, bytes]: [usize; 2], [to, new_bytes]: [usize; 2]) {
+    if from == to {
+        return forget_read_only(from + new_bytes, bytes.saturating_sub(new_bytes));
+    }
+    for entry in &READ_ONLY {
+        if let Some([start, end]) = read_only_within(entry, from, from + new_bytes) {
+            // The old one leaves room, at the latest below.
+            keep_read_only(start - from + to, end - from + to);
         }
     }
+    forget_read_only(from, bytes);
 }
 
 /// mprotect(2): what was attached to read cannot be opened to write.
@@ -278,7 +330,8 @@ pub unsafe extern "C" fn mremap(
     place: *mut c_void,
 ) -> *mut c_void {
     let pages = bytes.next_multiple_of(PAGE_BYTES);
-    if (new_bytes > pages || bytes == 0) && is_guarded() {
+    let doubles = bytes == 0 || flags & libc::MREMAP_DONTUNMAP != 0;
+    if (new_bytes > pages || doubles) && is_guarded() {
         let number = |value: usize| i64::try_from(value).unwrap_or(i64::MAX);
         let arguments = [number(address.addr()), number(pages.max(1)), 0, 0];
         if ask(Ask::IsAttached, arguments, Bytes::NONE) == Ok(1) {
@@ -288,7 +341,11 @@ pub unsafe extern "C" fn mremap(
     }
     // SAFETY: the caller's arguments.
     let moved = unsafe { libc::syscall(libc::SYS_mremap, address, bytes, new_bytes, flags, place) };
-    core::ptr::with_exposed_provenance_mut(usize::try_from(moved).unwrap_or(usize::MAX))
+    let moved = usize::try_from(moved).unwrap_or(usize::MAX);
+    if moved != usize::MAX {
+        move_read_only([address.addr(), pages], [moved, new_bytes.next_multiple_of(PAGE_BYTES)]);
+    }
+    core::ptr::with_exposed_provenance_mut(moved)
 }
 
 /// In a child, the thread that was opening or detaching is its parent's.

@@ -11,8 +11,8 @@ use crate::datagrams::{Answered, Bytes, close, receive, result_of, send};
 use crate::errno;
 use crate::waits::Wait;
 use crate::waits::{Blocked, await_answer, await_restarting};
-use multigrain_types::PAGE_BYTES;
 use multigrain_types::sysv::{Ask, SITE_VARIABLE, TOKEN_BYTES};
+use multigrain_types::{PAGE_BYTES, exit_codes};
 
 /// Sockets of this process that nobody uses just now; -1 where there is none.
 static IDLE: [AtomicI32; 32] = [const { AtomicI32::new(-1) }; 32];
@@ -132,7 +132,7 @@ fn connect() -> Result<RawFd, c_int> {
     }
     introduced.map(|()| socket).map_err(|errno| {
         close_socket(socket);
-        if errno != libc::ECONNREFUSED {
+        if !matches!(errno, libc::ECONNREFUSED | libc::ENOSYS) {
             return errno;
         }
         await_end();
@@ -373,7 +373,14 @@ pub(crate) fn in_child() {
             raised(answered.descriptor);
         }
         // Its parent had no segment any more.
-        Err(_) => GUARDED.store(false, Ordering::Relaxed),
+        Err(libc::EINVAL) => GUARDED.store(false, Ordering::Relaxed),
+        // Nobody guards its mappings: holes would be zeros, in all processes of the site.
+        Err(libc::ENOSYS) => {
+            // SAFETY: ends this process; nothing of the program is run.
+            unsafe { libc::_exit(exit_codes::PEER_LOST.into()) }
+        }
+        // It has no descriptor left: the site guards it, as long as that lives.
+        Err(_) => {}
     }
 }
 

@@ -45,6 +45,15 @@ int main(int argc, char **argv)
     volatile char *pages;
 
     OK(mg_init(&argc, &argv));
+    if (strcmp(level, "polling") != 0) {
+        /* The first wait of all, in which a thread of the program sleeps. */
+        if (mg_node() == 1)
+            usleep(400 * 1000);
+        OK(mg_barrier(1, 0));
+        after = of_service_thread();
+        if (after.ns > 100 * MS)
+            FAIL("%s: the service thread took %llu ms until the first barrier", level, after.ns / MS);
+    }
     pages = SHARE("pages", 0, memset(MUST(mg_malloc(FETCHES * 4096)), 7, FETCHES * 4096));
     OK(mg_barrier(0, 0));
     if (mg_node() == 1) {

@@ -20,7 +20,8 @@ int main(void)
     if (at == (void *)-1 || munmap(at + 4 * 4096, 4 * 4096) != 0)
         return 1;
     at[0] = 5;
-    if (!is_refused(at, 4 * 4096, 8 * 4096) || !is_refused(at, 0, 4096) || !is_refused(at + 4096, 4096, 8192))
+    if (!is_refused(at, 4 * 4096, 8 * 4096) || !is_refused(at, 0, 4096) || !is_refused(at + 4096, 4096, 8192) ||
+        mremap(at, 4096, 4096, MREMAP_MAYMOVE | MREMAP_DONTUNMAP) != MAP_FAILED || errno != ENOMEM)
         return 2;
     other = mremap(other, 4096, 8192, MREMAP_MAYMOVE);
     if (other == MAP_FAILED || at[0] != 5)

@@ -112,6 +112,25 @@ fn a_large_job_has_the_links_that_it_uses_and_keeps_them() {
     }
 }
 
+/// Of more than 48 copies (ADR 57).
+#[test]
+fn what_very_many_nodes_have_read_is_invalidated_by_a_tree() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "many_copies");
+    for (nodes, transport) in [(64, "unix"), (52, "tcp")] {
+        run_well(&launcher(), &Setting { transport, ..Setting::nodes(nodes) }, &program, &[]);
+    }
+    // One that passes it on, one below that, and the last of all.
+    for stops in ["1", "4", "63"] {
+        let ended = run(&launcher(), &Setting::nodes(64), &program, &[stops]);
+        assert_eq!(ended.code, Some(128 + 9), "{ended:?}");
+        let line = format!("multigrain: node {stops} (pid ");
+        let lines: Vec<&str> = ended.err.lines().collect();
+        assert!(lines.len() == 1 && lines[0].starts_with(&line), "{ended:?}");
+        assert!(lines[0].contains("was killed by signal 9 (SIGKILL); the job ends"), "{ended:?}");
+    }
+}
+
 #[test]
 fn a_joined_threads_writes_are_seen_though_others_tell_them_too() {
     let dir = TestDir::new();

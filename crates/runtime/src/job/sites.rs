@@ -72,6 +72,11 @@ impl Runtime {
         self.launcher().tell(&Message::Crash { signal, text: why });
     }
 
+    /// Ends this process, and the job, with one line: "failed: " and why.
+    pub fn fatal(&self, why: &str) -> ! {
+        self.launcher().fatal(why)
+    }
+
     /// Tells the launcher which processes of the programs wait, and for what: words for the line of a job that its limit of time ends.
     pub fn tell_blocked(&self, who: &str) {
         self.launcher().tell(&Message::Blocked(who));

@@ -37,6 +37,8 @@ pub(crate) struct Receiver {
 
 impl Receiver {
     pub(crate) fn new(mode: WaitMode, level: ServiceLevel) -> Self {
-        Self { role: Role::default(), mode, level, claim: Mutex::default() }
+        // The service thread's from the beginning: it would wait for one that sleeps with it.
+        let role = if level == ServiceLevel::Helping { Role::default() } else { Role::taken() };
+        Self { role, mode, level, claim: Mutex::default() }
     }
 }

@@ -133,6 +133,11 @@ pub(crate) enum StoodBy {
 }
 
 impl Role {
+    /// One that somebody has already.
+    pub(crate) fn taken() -> Self {
+        Self { receiving: AtomicBool::new(true), waiting: AtomicUsize::default() }
+    }
+
     pub(crate) fn try_take(&self) -> bool {
         let taken = &self.receiving;
         !taken.load(Ordering::Relaxed)

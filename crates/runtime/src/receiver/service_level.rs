@@ -12,7 +12,7 @@ use multigrain_transport::{Mesh, Sink, Timeout};
 use super::Receiver;
 use super::slots;
 use crate::membership::Membership;
-use crate::shim::{lock, spin_loop, yield_now};
+use crate::shim::{spin_loop, yield_now};
 
 /// Who receives for a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -42,7 +42,7 @@ impl ServiceLevel {
 }
 
 impl Receiver {
-    /// The service thread where it alone receives, until this node leaves.
+    /// The service thread where it alone receives, until this node leaves. It has the role since this receiver was made.
     pub(super) fn serve_alone(
         &self,
         polls: bool,
@@ -50,11 +50,6 @@ impl Receiver {
         sink: &mut dyn Sink,
         membership: &Membership,
     ) {
-        // Until it has begun, threads that wait have received themselves.
-        while !self.role.try_take() {
-            yield_now();
-        }
-        lock(&self.claim).end(|| mesh.resume_wakeups());
         let wait = if polls { Timeout::Now } else { Timeout::Forever };
         let mut fruitless = 0_u32;
         while !membership.is_leaving() {

@@ -63,7 +63,8 @@ pub(super) struct Connection {
     /// The user and the group it was when it connected.
     user: u32,
     group: u32,
-    groups: Vec<u32>,
+    /// As whom it has called last, and the groups of that beside its own.
+    groups: Mutex<([u32; 2], Vec<u32>)>,
     /// Which of its images this is, and the fork it came from.
     pub(super) image: i64,
     pub(super) fork: i64,
@@ -109,8 +110,8 @@ impl Connection {
         }
         set_socket_timeout(&socket, Timeout::Recv, None).ok()?;
         let [image, fork, ..] = hello.arguments;
-        let groups = super::program::groups_of(&socket);
         let libc::ucred { pid, uid: user, gid: group } = peer;
+        let groups = Mutex::new(([user, group], super::descendants::groups_of(pid)));
         Some(Self {
             socket,
             pid,
@@ -134,15 +135,26 @@ impl Connection {
 
     /// Who makes a call. A process may say that it is another user than it was if it was root.
     pub(super) fn caller(&self, runtime: &Runtime, call: &Call) -> Caller {
-        let claimed = if self.user == 0 { call.user } else { self.user };
+        let is = if self.user == 0 { [call.user, call.group] } else { [self.user, self.group] };
+        let [uid, gid] = is;
         Caller {
             process: Process { site: runtime.rank().0, pid: self.pid },
-            uid: claimed,
-            gid: if self.user == 0 { call.group } else { self.group },
-            groups: self.groups.clone(),
-            privileged: claimed == 0,
+            uid,
+            gid,
+            groups: self.groups_as(is),
+            privileged: uid == 0,
             now: super::authority::now(),
         }
+    }
+
+    /// The groups of its process. Who becomes another user mostly leaves those it had, and nobody else can.
+    fn groups_as(&self, is: [u32; 2]) -> Vec<u32> {
+        let mut known = self.groups.lock().unwrap_or_else(PoisonError::into_inner);
+        let (of, groups) = &mut *known;
+        if core::mem::replace(of, is) != is {
+            *groups = super::descendants::groups_of(self.pid);
+        }
+        groups.clone()
     }
 
     /// The site itself, in the name of a process.

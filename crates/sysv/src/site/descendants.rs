@@ -94,6 +94,13 @@ pub(super) fn parent_of(pid: i32) -> Option<i32> {
     parse(&stat).map(|of| of.parent)
 }
 
+/// The groups of a process beside its own, as they are now.
+pub(super) fn groups_of(pid: i32) -> Vec<u32> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let groups = status.lines().find_map(|line| line.strip_prefix("Groups:")).unwrap_or_default();
+    groups.split_whitespace().filter_map(|group| group.parse().ok()).collect()
+}
+
 /// Whether a process is below this one.
 pub(super) fn is_one(mut pid: i32) -> bool {
     let own = getpid().as_raw_nonzero().get();

@@ -7,18 +7,12 @@ use multigrain_runtime::Runtime;
 use multigrain_types::PAGE_BYTES;
 use rustix::event::{PollFd, PollFlags, poll};
 
-use super::Site;
 use super::images::{Fault, ImageKey};
+use super::{Site, end, page_copies};
 
 /// Faults that follow each other so quickly are awaited without sleeping, for as long at most: a wake-up on another processor
 /// takes as long as several faults.
 const STREAK: Duration = Duration::from_micros(60);
-
-/// What nobody has written.
-static ZEROS: Zeros = Zeros([0; PAGE_BYTES]);
-
-#[repr(align(4096))]
-struct Zeros([u8; PAGE_BYTES]);
 
 /// Serves an image until it is gone.
 pub(super) fn serve(site: &'static Site, runtime: &'static Runtime, key: ImageKey) {
@@ -65,8 +59,7 @@ fn resolve(site: &Site, runtime: &Runtime, key: ImageKey, fault: Fault) {
             return site.exports.lock().wake(key, fault.address);
         };
         if let Err(error) = runtime.touch(place, pages * PAGE_BYTES, kind) {
-            eprintln!("multigrain: {} cannot get a page of a segment: {error}", runtime.rank());
-            return;
+            end(&format!("it cannot get a page of a segment: {error}"));
         }
         site.usage.fault(runtime.area_at(place), kind);
         // What is behind it first: the thread goes on with the page that it waits for.
@@ -74,10 +67,10 @@ fn resolve(site: &Site, runtime: &Runtime, key: ImageKey, fault: Fault) {
             let address = fault.address + ahead * PAGE_BYTES;
             let place = place + ahead * PAGE_BYTES;
             let exported = runtime.while_here(place, kind, |here| {
-                let fault = Fault { address, ..fault };
-                let zeros = || ZEROS.0.as_ptr();
-                let contents =
-                    || if here.is_hole() { zeros() } else { here.contents().cast_const() };
+                let fault = Fault { address, is_missing: fault.is_missing && ahead == 0, ..fault };
+                let contents = || {
+                    if here.is_hole() { page_copies::zeros() } else { here.contents().cast_const() }
+                };
                 site.exports.lock().export(key, fault, (place, contents))
             });
             match exported {
@@ -86,11 +79,7 @@ fn resolve(site: &Site, runtime: &Runtime, key: ImageKey, fault: Fault) {
                 Some(Ok(())) if ahead == 0 => return,
                 Some(Ok(())) => {}
                 Some(Err(errno)) => {
-                    eprintln!(
-                        "multigrain: {} has no memory for a page of a segment: {errno}",
-                        runtime.rank()
-                    );
-                    return;
+                    end(&format!("it has no memory for a page of a segment: {errno}"));
                 }
             }
         }

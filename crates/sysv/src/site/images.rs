@@ -15,6 +15,8 @@ pub(super) struct ImageKey(pub(super) u64);
 pub(super) struct Fault {
     pub(super) address: usize,
     pub(super) writes: bool,
+    /// Nothing was mapped there; otherwise it was write-protected.
+    pub(super) is_missing: bool,
 }
 
 /// Faults that go through pages one behind the other.

@@ -52,8 +52,8 @@ pub(super) trait Kernel: Debug {
     /// Lets those try again that wait at these addresses.
     fn wake(&mut self, guard: &Self::Guard, address: usize, bytes: usize) -> Result<(), Errno>;
 
-    /// The events that are there.
-    fn events(&mut self, guard: &Self::Guard) -> Vec<Event<Self::Guard>>;
+    /// The events that are there; an error if nothing is left of what a child's guard needs here.
+    fn events(&mut self, guard: &Self::Guard) -> Result<Vec<Event<Self::Guard>>, Errno>;
 
     /// A memory object of so many bytes, all of it a hole.
     fn object(&mut self, bytes: usize) -> Result<Self::Object, Errno>;
@@ -119,7 +119,7 @@ impl Kernel for Linux {
         guard.wake(address, bytes)
     }
 
-    fn events(&mut self, guard: &Userfault) -> Vec<Event<Userfault>> {
+    fn events(&mut self, guard: &Userfault) -> Result<Vec<Event<Userfault>>, Errno> {
         guard.events()
     }
 

@@ -139,6 +139,15 @@ pub fn run(command: &[OsString], library: &Path, options: SegmentOptions) -> Res
     Ok(code)
 }
 
+/// Ends this site, and the job with it, with one line: processes would wait for what it cannot do. They keep their
+/// userfaultfds, and see nothing of it until they are killed.
+fn end(why: &str) -> ! {
+    match runtime() {
+        Ok(runtime) => runtime.fatal(why),
+        Err(_) => unreachable!("without a job nobody is served: {why}"),
+    }
+}
+
 impl Site {
     fn helper(&self, name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), String> {
         let started = thread::Builder::new().name(name.to_owned()).spawn(work);
@@ -203,7 +212,7 @@ impl Site {
                 Some(Notification::NewImage(key)) => {
                     let serve = move || faults::serve(self, runtime, key);
                     if let Err(why) = self.helper("sysv-faults", serve) {
-                        eprintln!("multigrain: {why}");
+                        end(&format!("{why}; raise ulimit -u or the pids of its control group"));
                     }
                 }
             }

@@ -35,3 +35,11 @@ pub(super) fn write(object: &OwnedFd, page: usize, contents: *const u8) -> Resul
     // SAFETY: as for `read`.
     whole(unsafe { libc::pwrite(object.as_raw_fd(), contents, PAGE_BYTES, offset(page)) })
 }
+
+/// A page that nobody has written.
+pub(super) fn zeros() -> *const u8 {
+    #[repr(align(4096))]
+    struct Page([u8; PAGE_BYTES]);
+    static ZEROS: Page = Page([0; PAGE_BYTES]);
+    ZEROS.0.as_ptr()
+}

@@ -53,13 +53,20 @@ impl Calls<'_> {
             u32::try_from(mode).unwrap_or(0) & !super::posix_sem::umask_of(self.connection.pid);
         let proxies = self.site.authority.proxies();
         let name = arrived.behind.to_vec();
+        if proxies.are_many() {
+            // The second look sees what came out of a socket during the first one.
+            (0..2).for_each(|_| sweep(self.site, self.runtime));
+        }
         let one = proxies.change();
         let opened = self.call(arrived, PosixShm::Open { name, flags, mode })?;
         let Reply::Object { id, uid, gid, mode, .. } = opened else { return Err(libc::EPROTO) };
         let writes = flags & libc::O_ACCMODE == libc::O_RDWR;
-        let descriptor = proxies
-            .open(id, writes, Rights { uid, gid, mode })
-            .map_err(rustix::io::Errno::raw_os_error)?;
+        let descriptor = proxies.open(id, writes, Rights { uid, gid, mode }).map_err(|errno| {
+            if !proxies.has(id) {
+                release(self.site, self.runtime, id);
+            }
+            errno.raw_os_error()
+        })?;
         // Now that a size that it gets shows in it.
         if let Reply::Object { bytes, .. } = self.call(arrived, PosixShm::Stat(id))? {
             proxies.set_size(id, bytes);
@@ -114,12 +121,22 @@ impl Calls<'_> {
         if writes != 0 && !may_write {
             return Err(libc::EACCES);
         }
-        let Reply::Object { bytes: whole, .. } = self.call(arrived, PosixShm::Map(id))? else {
-            return Err(libc::EPROTO);
-        };
+        let (calling, image) = (self.connection.calling(), self.connection.image);
+        let mut reply = Err(libc::ESRCH);
+        calling.while_it_lives(|| {
+            reply = self.call(arrived, PosixShm::Map(id));
+            if reply.is_ok() {
+                calling.attaches(image, !id);
+            }
+        });
+        let Reply::Object { bytes: whole, .. } = reply? else { return Err(libc::EPROTO) };
         let prepared = self.prepare((id, whole), offset, bytes, may_write);
         prepared.inspect_err(|_| {
-            self.site.authority.detached(self.runtime, !id, self.connection.pid);
+            calling.while_it_lives(|| {
+                if calling.has_attached(image, !id) {
+                    self.site.authority.detached(self.runtime, !id, self.connection.pid);
+                }
+            });
         })
     }
 
@@ -150,7 +167,6 @@ impl Calls<'_> {
             libc::ENOMEM
         })?;
         let (object, place) = exports.lock().segment(!id).ok_or(libc::ENODEV)?;
-        self.connection.calling().attaches(self.connection.image, !id);
         let place = i64::try_from(place + offset).unwrap_or(0);
         let answer = Answer { result: may_write.into(), extra: [place, i64::from(!id)] };
         self.connection.answer_with(answer, &[], Some(object.as_fd()));
@@ -162,10 +178,13 @@ impl Calls<'_> {
 pub(super) fn sweep(site: &Site, runtime: &Runtime) {
     let proxies = site.authority.proxies();
     let _one = proxies.change();
-    for id in proxies.sweep() {
-        let process = Process { site: runtime.rank().0, pid: 0 };
-        let (groups, now) = (Vec::new(), super::authority::now());
-        let caller = Caller { process, uid: 0, gid: 0, groups, privileged: true, now };
-        site.authority.call(runtime, caller, Request::PosixShm(PosixShm::Release(id)));
-    }
+    proxies.sweep().into_iter().for_each(|id| release(site, runtime, id));
+}
+
+/// This site has an object open no longer.
+fn release(site: &Site, runtime: &Runtime, id: i32) {
+    let process = Process { site: runtime.rank().0, pid: 0 };
+    let (groups, now) = (Vec::new(), super::authority::now());
+    let caller = Caller { process, uid: 0, gid: 0, groups, privileged: true, now };
+    site.authority.call(runtime, caller, Request::PosixShm(PosixShm::Release(id)));
 }

@@ -2,7 +2,6 @@
 
 use std::ffi::OsString;
 use std::io::ErrorKind;
-use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
@@ -91,17 +90,4 @@ fn end_by(signal: i32) -> ! {
     unsafe { libc::raise(signal) };
     // A signal that ends nothing by default.
     std::process::exit(128 + signal)
-}
-
-/// The groups of who is at the other end of a socket, beside its own.
-pub(super) fn groups_of(socket: &OwnedFd) -> Vec<u32> {
-    let mut groups = vec![0_u32; 1024];
-    let mut length = libc::socklen_t::try_from(4 * groups.len()).unwrap_or(0);
-    let (place, option) = (groups.as_mut_ptr().cast(), libc::SO_PEERGROUPS);
-    // SAFETY: a place and its length.
-    let asked = unsafe {
-        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, option, place, &raw mut length)
-    };
-    groups.truncate(if asked == 0 { length as usize / 4 } else { 0 });
-    groups
 }

@@ -6,8 +6,9 @@
 //! of such descriptors through dup, fork, exec and sockets, and this looks in /proc whether any process has one still.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{read_dir, read_link};
+use std::fs::{read_dir, read_link, read_to_string};
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{
@@ -17,8 +18,11 @@ use rustix::io::Errno;
 
 use super::descendants;
 
-/// Looks in a row that find no descriptor, after which there is none: one may be on its way through a socket.
+/// Looks in a row that find no descriptor, after which there is none: one may come out of a socket while it is looked for.
 const UNSEEN: u32 = 2;
+
+/// Objects that are not looked for before the second is over.
+const MANY: usize = 256;
 
 /// Owner, group and mode of an object.
 #[derive(Clone, Copy, Debug)]
@@ -50,6 +54,8 @@ struct Proxy {
 pub(super) struct Proxies {
     known: Mutex<BTreeMap<i32, Proxy>>,
     changing: Mutex<()>,
+    /// Twice as many as the last look has left.
+    many: AtomicUsize,
 }
 
 impl ProxyFile {
@@ -66,6 +72,12 @@ impl ProxyFile {
 
     fn has(&self, seen: &BTreeSet<String>) -> bool {
         seen.contains(&self.link)
+    }
+}
+
+impl Proxy {
+    fn is_seen(&self, links: &BTreeSet<String>) -> bool {
+        self.to_read.has(links) || self.to_write.has(links)
     }
 }
 
@@ -92,6 +104,11 @@ impl Proxies {
         let file = if writes { &proxy.to_write } else { &proxy.to_read };
         let link = format!("/proc/self/fd/{}", file.file.as_raw_fd());
         openat(CWD, link, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+    }
+
+    /// Whether a process of this site has had a descriptor of an object lately.
+    pub(super) fn has(&self, id: i32) -> bool {
+        self.lock().contains_key(&id)
     }
 
     /// Which object a descriptor stands for, and whether that may be written.
@@ -121,29 +138,49 @@ impl Proxies {
         self.lock().remove(&id);
     }
 
+    /// Whether so many objects are known that it is time to look which of them nobody has: a program may make and close them quicker
+    /// than anybody looks every second.
+    pub(super) fn are_many(&self) -> bool {
+        self.lock().len() >= self.many.load(Ordering::Relaxed).max(MANY)
+    }
+
     /// Forgets objects of which no process has a descriptor; which ones. Under [`Self::change`].
     pub(super) fn sweep(&self) -> Vec<i32> {
         if self.lock().is_empty() {
             return Vec::new();
         }
-        let seen = links();
+        let processes = descendants::all();
+        let seen = links(&processes);
+        if self.lock().values().any(|proxy| !proxy.is_seen(&seen)) && are_sent(&processes) {
+            // One of these may be such a descriptor, which nobody could tell from others.
+            return Vec::new();
+        }
         let mut known = self.lock();
         for proxy in known.values_mut() {
-            let is_seen = proxy.to_read.has(&seen) || proxy.to_write.has(&seen);
-            proxy.unseen = if is_seen { 0 } else { proxy.unseen + 1 };
+            proxy.unseen = if proxy.is_seen(&seen) { 0 } else { proxy.unseen + 1 };
         }
         let gone: Vec<i32> =
             known.iter().filter(|(_, proxy)| proxy.unseen >= UNSEEN).map(|(id, _)| *id).collect();
         gone.iter().for_each(|id| drop(known.remove(id)));
+        self.many.store(2 * known.len(), Ordering::Relaxed);
         gone
     }
 }
 
-/// What the descriptors of the processes of this site are that could be proxies.
-fn links() -> BTreeSet<String> {
-    let processes = descendants::all().into_iter();
-    let descriptors =
-        processes.flat_map(|pid| read_dir(format!("/proc/{pid}/fd")).into_iter().flatten());
+/// Whether descriptors wait in a socket of a process to be received.
+fn are_sent(processes: &[i32]) -> bool {
+    let about = { processes.iter() }
+        .flat_map(|pid| read_dir(format!("/proc/{pid}/fdinfo")).into_iter().flatten().flatten());
+    about.filter_map(|each| read_to_string(each.path()).ok()).any(|text| {
+        let waiting = text.lines().find_map(|line| line.strip_prefix("scm_fds:"));
+        waiting.is_some_and(|count| count.trim() != "0")
+    })
+}
+
+/// What the descriptors of processes are that could be proxies.
+fn links(processes: &[i32]) -> BTreeSet<String> {
+    let descriptors = { processes.iter() }
+        .flat_map(|pid| read_dir(format!("/proc/{pid}/fd")).into_iter().flatten());
     let links = descriptors.flatten().filter_map(|each| read_link(each.path()).ok());
     let named = links.filter_map(|link| link.into_os_string().into_string().ok());
     let ours = named.filter(|link| link.starts_with("/memfd:multigrain-posix-"));

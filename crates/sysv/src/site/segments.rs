@@ -76,7 +76,11 @@ impl Areas {
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
         self.usage.begins(area, id);
         let added = exports.lock().add_segment(area, id, address, bytes);
-        added.map_err(|errno| Error::System(format!("the memory object of a segment: {errno}")))
+        added.map_err(|errno| {
+            // Nobody else has it here.
+            let _ = runtime.segment_detach(address);
+            Error::System(format!("the memory object of a segment: {errno}"))
+        })
     }
 
     /// A segment is gone, and nobody will attach it.

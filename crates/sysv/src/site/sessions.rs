@@ -3,8 +3,6 @@
 use core::sync::atomic::{AtomicU32, Ordering};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::thread::sleep;
-use std::time::Duration;
 
 use multigrain_runtime::Runtime;
 use multigrain_types::sysv::{Answer, Ask, CALL_BYTES, MOST_BEHIND, TOKEN_BYTES};
@@ -12,7 +10,7 @@ use rustix::io::Errno;
 use rustix::net::{SocketFlags, accept_with};
 
 use super::connection::{Arrived, Connection, Listener, peer_of};
-use super::{Site, answers, descendants};
+use super::{Site, answers, descendants, end};
 
 /// Sockets of which nothing is known yet, and how many there may be.
 static NEW: AtomicU32 = AtomicU32::new(0);
@@ -24,14 +22,7 @@ pub(super) fn accept(site: &'static Site, runtime: &'static Runtime, way: Listen
         let socket = match accept_with(&way.socket, SocketFlags::CLOEXEC) {
             Ok(socket) => socket,
             Err(Errno::INTR | Errno::CONNABORTED) => continue,
-            Err(errno) => {
-                eprintln!(
-                    "multigrain: {} takes no more calls: {errno}; raise ulimit -n",
-                    runtime.rank()
-                );
-                sleep(Duration::from_millis(100));
-                continue;
-            }
+            Err(errno) => end(&format!("the site takes no more calls: {errno}; raise ulimit -n")),
         };
         // Strangers that say nothing cost no more than these: of more only what the program has forked comes in.
         if NEW.load(Ordering::Relaxed) >= MOST_NEW && !is_ours(&socket) {
@@ -41,8 +32,7 @@ pub(super) fn accept(site: &'static Site, runtime: &'static Runtime, way: Listen
         let token = way.token;
         let serve = move || serve(site, runtime, socket, token);
         if let Err(why) = site.helper("sysv-call", serve) {
-            NEW.fetch_sub(1, Ordering::Relaxed);
-            eprintln!("multigrain: {why}");
+            end(&format!("{why}; raise ulimit -u or the pids of its control group"));
         }
     }
 }
@@ -66,6 +56,9 @@ fn serve(
     site.catch_up(runtime);
     let connection = match site.processes.add(connection.pid) {
         Ok(calling) => Arc::new(connection.belonging_to(calling)),
+        Err(errno @ (Errno::MFILE | Errno::NFILE | Errno::NOMEM)) => {
+            end(&format!("the site cannot watch a process that calls: {errno}; raise ulimit -n"))
+        }
         Err(errno) => {
             return connection.answer_with(Answer::failed(errno.raw_os_error()), &[], None);
         }

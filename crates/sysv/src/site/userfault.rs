@@ -46,8 +46,8 @@ pub(super) fn is_one(descriptor: &OwnedFd) -> bool {
 /// What a userfaultfd says.
 #[derive(Debug)]
 pub(super) enum Event<G> {
-    /// A thread waits at an address, to write or to read.
-    Fault { address: usize, writes: bool },
+    /// A thread waits at an address, to write or to read, for what is not mapped there or is write-protected.
+    Fault { address: usize, writes: bool, is_missing: bool },
     /// The process has forked: the userfaultfd of the child, with the same guards.
     Fork(G),
     /// A mapping has moved.
@@ -140,7 +140,10 @@ impl Userfault {
     }
 
     /// The events that are there.
-    pub(super) fn events(&self) -> Vec<Event<Self>> {
+    ///
+    /// # Errors
+    /// No descriptor or no memory is left for a child: its event stays.
+    pub(super) fn events(&self) -> Result<Vec<Event<Self>>, Errno> {
         let mut events = Vec::new();
         let mut room = [[0_u64; 4]; 16];
         loop {
@@ -148,10 +151,18 @@ impl Userfault {
             let place: *mut c_void = room.as_mut_ptr().cast();
             // SAFETY: the kernel writes whole messages of 32 bytes, as many as fit.
             let read = unsafe { libc::read(self.0.as_raw_fd(), place, length) };
-            let Ok(bytes @ 1..) = usize::try_from(read) else { return events };
+            let Ok(bytes @ 1..) = usize::try_from(read) else {
+                match Errno::from_io_error(&std::io::Error::last_os_error()) {
+                    Some(Errno::INTR) => continue,
+                    Some(errno @ (Errno::MFILE | Errno::NFILE | Errno::NOMEM)) => {
+                        return Err(errno);
+                    }
+                    Some(_) | None => return Ok(events),
+                }
+            };
             events.extend(room.iter().take(bytes / 32).filter_map(event_of));
             if bytes < length {
-                return events;
+                return Ok(events);
             }
         }
     }
@@ -172,7 +183,8 @@ fn event_of(message: &[u64; 4]) -> Option<Event<Userfault>> {
     match u32::from(kind.to_le_bytes()[0]) {
         UFFD_EVENT_PAGEFAULT => {
             let writes = first & (FAULT_WRITE | FAULT_PROTECTED) != 0;
-            Some(Event::Fault { address: address(second), writes })
+            let is_missing = first & FAULT_PROTECTED == 0;
+            Some(Event::Fault { address: address(second), writes, is_missing })
         }
         UFFD_EVENT_FORK => {
             let number = RawFd::from_le_bytes(core::array::from_fn(|at| first.to_le_bytes()[at]));

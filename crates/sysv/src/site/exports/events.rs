@@ -6,6 +6,7 @@ use std::sync::Arc;
 use multigrain_types::PAGE_BYTES;
 use rustix::io::Errno;
 
+use super::super::end;
 use super::super::images::{Fault, Image, ImageKey};
 use super::super::kernel::Kernel;
 use super::super::userfault::Event;
@@ -30,12 +31,13 @@ impl<K: Kernel> State<K> {
     fn read_events(&mut self, key: ImageKey) {
         let Some(image) = self.images.get(&key) else { return };
         let userfault = Arc::clone(&image.userfault);
-        for event in self.kernel.events(&userfault) {
+        let events = self.kernel.events(&userfault).unwrap_or_else(|errno| no_child(errno));
+        for event in events {
             match event {
-                Event::Fault { address, writes } => {
+                Event::Fault { address, writes, is_missing } => {
                     if let Some(image) = self.images.get_mut(&key) {
                         let address = address & !(PAGE_BYTES - 1);
-                        image.pending.push(Fault { address, writes });
+                        image.pending.push(Fault { address, writes, is_missing });
                     }
                 }
                 Event::Fork(child) => self.forked(key, child),
@@ -49,12 +51,7 @@ impl<K: Kernel> State<K> {
         let Some(image) = self.images.get_mut(&parent) else { return };
         let number = core::mem::take(&mut image.next_fork);
         let pid = image.process.map_or(0, |(pid, _)| pid);
-        let Ok(eventfd) = self.kernel.eventfd() else {
-            eprintln!(
-                "multigrain: no descriptor is left for a child of a program: raise ulimit -n"
-            );
-            return;
-        };
+        let eventfd = self.kernel.eventfd().unwrap_or_else(|errno| no_child(errno));
         let child = self.insert(Image::new(child, eventfd, None, number));
         for segment in self.segments.values_mut() {
             let of_parent = segment.attaches.iter().filter(|attach| attach.image == parent);
@@ -133,6 +130,11 @@ impl<K: Kernel> State<K> {
             image.notify(&mut self.kernel);
         }
     }
+}
+
+/// A child of a program would be guarded by nobody, and fill holes with zeros.
+fn no_child(errno: Errno) -> ! {
+    end(&format!("a program forks, and the site cannot serve the child: {errno}; raise ulimit -n"))
 }
 
 /// What is left of an attach when a range of addresses is unmapped.

@@ -29,6 +29,7 @@ use rustix::io::Errno;
 
 use super::images::{Fault, Image, ImageKey};
 use super::kernel::{Kernel, Linux};
+use super::page_copies;
 use pages::Pages;
 
 /// What other rooms of the site have to know of, in its order.
@@ -277,16 +278,16 @@ impl<K: Kernel> State<K> {
     pub(super) fn export(
         &mut self,
         key: ImageKey,
-        Fault { address, writes }: Fault,
+        Fault { address, writes, is_missing }: Fault,
         (place, contents): (usize, impl Fn() -> *const u8),
     ) -> Result<(), Errno> {
         loop {
             let found = self.find(key, address).and_then(|(area, page, attach)| {
                 let segment = self.segments.get_mut(&area)?;
                 let lies_there = segment.address + page * PAGE_BYTES == place;
-                lies_there.then_some((segment, page, attach))
+                lies_there.then_some((area, segment, page, attach))
             });
-            let Some((segment, page, attach)) = found else {
+            let Some((area, segment, page, attach)) = found else {
                 // Something else is there since the page was asked for: who trapped tries again.
                 self.wake(key, address);
                 return Ok(());
@@ -312,6 +313,22 @@ impl<K: Kernel> State<K> {
                 segment.written.set(page, writes);
                 if filled.is_ok() {
                     return Ok(());
+                }
+            } else if is_missing {
+                // Mostly another thread was quicker. But a program can make holes itself (MADV_REMOVE).
+                let Some(image) = self.images.get(&key) else { return Ok(()) };
+                match self.kernel.fill(&image.userfault, address, page_copies::zeros(), true) {
+                    Ok(()) => {
+                        segment.written.set(page, true);
+                        self.protect_holes(area, &(page..page + 1));
+                        // Events may have been read.
+                        continue;
+                    }
+                    Err(Errno::AGAIN) => {
+                        self.take_events(key);
+                        continue;
+                    }
+                    Err(_) => {}
                 }
             }
             if !writes {

@@ -103,7 +103,7 @@ impl<K: Kernel> State<K> {
 
     /// Write-protects holes in all images. The kernel unmaps a page that becomes a hole twice: before it takes it from the object,
     /// and keeps who was write-protected so; and if somebody has read it in between, once more, and forgets that.
-    fn protect_holes(&mut self, area: u32, holes: &Range<usize>) {
+    pub(super) fn protect_holes(&mut self, area: u32, holes: &Range<usize>) {
         'anew: loop {
             let Some(segment) = self.segments.get(&area) else { return };
             let holes_of = |attach: &Attach| {

@@ -211,7 +211,7 @@ fn a_page_that_is_there_is_read_without_anybody() {
     let _alone = FORKS.lock().unwrap_or_else(PoisonError::into_inner);
     let site = Site::new();
     let (key, start) = site.attach();
-    let fault = Fault { address: start, writes: false };
+    let fault = Fault { address: start, writes: false, is_missing: true };
     // SAFETY: the privileged view.
     unsafe { site.page(0).cast::<u64>().write(42) };
     site.exports.lock().export(key, fault, (PLACE, || site.page(0).cast_const())).unwrap();
@@ -251,7 +251,8 @@ fn what_a_fault_gets_is_mapped_before_its_thread_goes_on() {
         let address = start + page * PAGE_BYTES;
         let place = PLACE + page * PAGE_BYTES;
         let contents = || site.page(page).cast_const();
-        site.exports.lock().export(key, Fault { address, writes }, (place, contents)).unwrap();
+        let fault = Fault { address, writes, is_missing: true };
+        site.exports.lock().export(key, fault, (place, contents)).unwrap();
         assert_eq!(mapped(address), (true, !writes), "page {page}");
     }
 }

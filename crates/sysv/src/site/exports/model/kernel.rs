@@ -43,11 +43,11 @@ impl Sim {
             if !registered {
                 self.violated("a hole is touched that nobody guards");
             }
-            return self.traps(at, thread, address, writes);
+            return self.traps(at, thread, address, [writes, true]);
         }
         if writes && matches!(entry, Entry::Marker | Entry::Guarded) {
             *entry = Entry::Guarded;
-            return self.traps(at, thread, address, writes);
+            return self.traps(at, thread, address, [writes, false]);
         }
         *entry = match (writes, *entry) {
             (true, _) | (false, Entry::Writable) => Entry::Writable,
@@ -76,8 +76,9 @@ impl Sim {
         }
     }
 
-    fn traps(&mut self, at: usize, thread: usize, address: usize, writes: bool) {
-        self.images[at].threads[thread].is = Thread::Faults { address, writes, is_read: false };
+    fn traps(&mut self, at: usize, thread: usize, address: usize, [writes, is_missing]: [bool; 2]) {
+        let is = Thread::Faults { address, writes, is_missing, is_read: false };
+        self.images[at].threads[thread].is = is;
     }
 
     fn wake(&mut self, at: usize, range: &Range<usize>) {
@@ -152,10 +153,11 @@ impl Sim {
     fn events(&mut self, at: usize) -> Vec<Event<usize>> {
         let mut events = Vec::new();
         for thread in &mut self.images[at].threads {
-            if let Thread::Faults { address, writes, is_read } = &mut thread.is
+            if let Thread::Faults { address, writes, is_missing, is_read } = &mut thread.is
                 && !core::mem::replace(is_read, true)
             {
-                events.push(Event::Fault { address: *address, writes: *writes });
+                let (address, writes, is_missing) = (*address, *writes, *is_missing);
+                events.push(Event::Fault { address, writes, is_missing });
             }
         }
         while let Some(thread) = self.images[at].told.pop_front() {
@@ -284,11 +286,11 @@ impl Kernel for Model {
         Ok(())
     }
 
-    fn events(&mut self, guard: &usize) -> Vec<Event<usize>> {
+    fn events(&mut self, guard: &usize) -> Result<Vec<Event<usize>>, Errno> {
         self.meanwhile();
         let events = self.sim.events(*guard);
         self.choices.happened(&format!("{events:?}"));
-        events
+        Ok(events)
     }
 
     fn object(&mut self, bytes: usize) -> Result<usize, Errno> {

@@ -93,6 +93,7 @@ pub(super) enum Thread {
     Faults {
         address: usize,
         writes: bool,
+        is_missing: bool,
         is_read: bool,
     },
     /// Until the site has guarded a mapping.

@@ -293,7 +293,8 @@ impl World {
         if is_here {
             let address = fault.address + ahead * PAGE_BYTES;
             let place = place + ahead * PAGE_BYTES;
-            let fault = Fault { address, ..fault };
+            let is_missing = fault.is_missing && ahead == 0;
+            let fault = Fault { address, is_missing, ..fault };
             self.state.export(key, fault, (place, || without_provenance(place))).unwrap();
         }
         match (ahead, is_here) {
