@@ -5,6 +5,7 @@ use core::mem::MaybeUninit;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicPtr, Ordering};
 use std::os::fd::RawFd;
+use std::sync::OnceLock;
 
 use crate::cancellation;
 use crate::datagrams::{Answered, Bytes, close, receive, result_of, send};
@@ -50,8 +51,26 @@ fn digit(byte: u8) -> Option<u8> {
     u8::try_from(char::from(byte).to_digit(16)?).ok()
 }
 
-/// Reads the environment each time: it is read once a socket, and a program may not have set it up before.
+/// As it was when this library was loaded: a program may clear its environment.
+static ADDRESS: OnceLock<Address> = OnceLock::new();
+
+/// Before the program runs.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static AT_START: extern "C" fn() = {
+    extern "C" fn at_start() {
+        if let Some(address) = of_environment() {
+            let _ = ADDRESS.set(address);
+        }
+    }
+    at_start
+};
+
 fn address() -> Option<Address> {
+    ADDRESS.get().copied().or_else(of_environment)
+}
+
+fn of_environment() -> Option<Address> {
     let mut variable = [0; 32];
     variable[..SITE_VARIABLE.len()].copy_from_slice(SITE_VARIABLE.as_bytes());
     // SAFETY: a string that ends; the C library's own environment.

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
-use multigrain_runtime::{Runtime, error_code};
+use multigrain_runtime::{Error, Runtime, error_code};
 use multigrain_types::sysv::{Answer, Ask};
 use rustix::io::Errno;
 
@@ -243,14 +243,18 @@ impl Calls<'_> {
         };
         let Site { areas, exports, .. } = self.site;
         if let Err(error) = areas.attach(self.runtime, exports, (id, bytes), is_there) {
-            eprintln!("multigrain: shmat of {bytes} bytes: {error}");
+            // It was removed meanwhile.
+            let is_gone = matches!(error, Error::NotFound(_));
+            if !is_gone {
+                eprintln!("multigrain: shmat of {bytes} bytes: {error}");
+            }
             calling.while_it_lives(|| {
                 if calling.has_attached(image, id) {
                     // As in `abandon`.
                     let _ = self.detach(id);
                 }
             });
-            return self.done(Err(libc::ENOMEM));
+            return self.done(Err(if is_gone { libc::EIDRM } else { libc::ENOMEM }));
         }
         let Some((object, place)) = exports.lock().segment(id) else {
             return self.done(Err(libc::EIDRM));

@@ -1,5 +1,6 @@
 //! The program of a site: started with the library that takes its System V calls, and waited for.
 
+use core::mem::MaybeUninit;
 use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::os::unix::process::CommandExt;
@@ -52,6 +53,7 @@ pub(super) fn run(
         unsafe { libc::unshare(libc::CLONE_NEWIPC) };
         Ok(())
     };
+    survive_signals();
     // SAFETY: system calls, which allocate nothing.
     unsafe { child.pre_exec(prepare) };
     let child = match child.spawn() {
@@ -74,6 +76,49 @@ pub(super) fn run(
                 .tell_crash(signal, &format!("as its program {program} (pid {}) was", child.id()));
             descendants::kill_all();
             end_by(signal)
+        }
+    }
+}
+
+/// Signals of what goes wrong in this process itself.
+const OWN_FAULTS: [i32; 7] = [
+    libc::SIGSEGV,
+    libc::SIGBUS,
+    libc::SIGILL,
+    libc::SIGFPE,
+    libc::SIGTRAP,
+    libc::SIGABRT,
+    libc::SIGSYS,
+];
+
+/// Signals to the process group, which this process shares with the program, do nothing here: it ends when the program has. What is
+/// ignored stays so, in the program too; an exec resets the rest.
+fn survive_signals() {
+    extern "C" fn nothing(_: i32) {}
+    let handler: extern "C" fn(i32) = nothing;
+    for signal in (1..=libc::SIGRTMAX()).filter(|signal| !OWN_FAULTS.contains(signal)) {
+        let mut action = MaybeUninit::<libc::sigaction>::zeroed();
+        // SAFETY: a place for an action; numbers that are no signals for a program are refused.
+        if unsafe { libc::sigaction(signal, core::ptr::null(), action.as_mut_ptr()) } != 0 {
+            continue;
+        }
+        // SAFETY: zeroes are one, too.
+        let mut action = unsafe { action.assume_init() };
+        let ends_by_default = ![
+            libc::SIGCHLD,
+            libc::SIGCONT,
+            libc::SIGURG,
+            libc::SIGWINCH,
+            libc::SIGTSTP,
+            libc::SIGTTIN,
+            libc::SIGTTOU,
+        ]
+        .contains(&signal);
+        if action.sa_sigaction == libc::SIG_DFL && ends_by_default {
+            action.sa_sigaction = handler as usize;
+            action.sa_flags = libc::SA_RESTART;
+            // SAFETY: a function that does nothing.
+            unsafe { libc::sigaction(signal, &raw const action, core::ptr::null_mut()) };
         }
     }
 }
