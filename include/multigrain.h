@@ -311,8 +311,7 @@ struct mg_segment_policy {
     size_t size;                     /* sizeof(struct mg_segment_policy); later versions append */
     enum mg_consistency consistency; /* what a program may rely on; MG_DEFAULT: as the job has it */
     enum mg_placement placement;     /* who manages it */
-    size_t grain;                    /* bytes of a minipage, up to the job's shared size, rounded up to whole
-                                      * pages; 0: a page. Release consistent: 512 KiB, where it is more */
+    size_t grain;                    /* bytes of a minipage, rounded up to pages, 512 KiB at most of release memory; 0: a page */
     uint64_t window_us;              /* time window, see mg_segment_set; 0: as contention suggests */
     enum mg_compression compression; /* of pages that are sent, where that makes them shorter */
 };
@@ -327,7 +326,8 @@ int mg_segment_create(const char *name, size_t bytes, unsigned mode, const struc
 #define MG_SEGMENT_READ_ONLY 1 /* attach to read alone */
 #define MG_SEGMENT_WAIT 2      /* wait until there is such a segment */
 /*
- * Attaches this node to the segment of a name, with any of these flags or 0; its address. MG_ENOENT: there is none.
+ * Attaches this node to the segment of a name; its address. Flags: 0, or MG_SEGMENT_READ_ONLY (a write is an error of the
+ * program), MG_SEGMENT_WAIT (until there is one of that name), or both. MG_ENOENT: there is none.
  * MG_EACCES: its mode allows this process less. What a node wrote before it detached is seen after an attach that
  * comes later.
  */

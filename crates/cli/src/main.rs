@@ -119,7 +119,7 @@ fn obey() -> ExitCode {
     if let Command::Site(args) = &command {
         return site::run(args);
     }
-    if let Command::Doctor(args) = &command {
+    if let Command::Doctor(args) = &mut command {
         return run::doctor(args);
     }
     if let Command::Agent = command {
@@ -134,7 +134,7 @@ fn start(command: Command) -> ExitCode {
     match command {
         Command::Run(mut args) => run::run(&mut args),
         Command::Site(args) => site::run(&args),
-        Command::Doctor(args) => run::doctor(&args),
+        Command::Doctor(mut args) => run::doctor(&mut args),
         Command::Agent => run::serve(),
         Command::Bench(args) => bench::run(&args),
         Command::Check(args) => check::run(&args),

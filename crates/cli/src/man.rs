@@ -59,9 +59,13 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     ("MULTIGRAIN_SHARED", "Size of the shared address space, with the suffixes of --shared."),
     ("MULTIGRAIN_CHUNK", "Chunking level (--chunk)."),
     (
-        "MULTIGRAIN_BOOT_SECONDS, MULTIGRAIN_INTERFACE, MULTIGRAIN_PORTS, MULTIGRAIN_ENCRYPT",
-        "For programs that a process manager starts: --boot-timeout, --interface, --ports, --encrypt \
+        "MULTIGRAIN_BOOT_SECONDS, MULTIGRAIN_INTERFACE, MULTIGRAIN_PORTS, MULTIGRAIN_ENCRYPT, MULTIGRAIN_TRANSPORT",
+        "--boot-timeout, --interface, --ports, --encrypt, --transport; programs that a process manager starts read them too \
          (docs/CLUSTER.md).",
+    ),
+    (
+        "MULTIGRAIN_SERVICE, MULTIGRAIN_EMULATE, MULTIGRAIN_HANDSHAKE",
+        "--service, --emulate, --handshake; off is a handshake's default.",
     ),
 ];
 

@@ -112,6 +112,15 @@ fn of_other_launchers(error: &Error, command: &Command, words: &[&str]) -> Optio
         return None;
     }
     if error.kind() == ErrorKind::MissingRequiredArgument {
+        let lacking = match error.get(ContextKind::InvalidArg) {
+            Some(ContextValue::Strings(lacking)) => lacking.as_slice(),
+            Some(_) | None => &[],
+        };
+        if let Some(option) = lacking.iter().find(|lacking| lacking.starts_with("--")) {
+            let segments = words.iter().find(|word| word.starts_with("--segment-"));
+            let name = segments.and_then(|word| word.split('=').next()).unwrap_or("an option");
+            return Some(format!("{name} needs {option}, whose segments it is about"));
+        }
         let taken = words.split_last_chunk().and_then(|(_, [option, value])| {
             let takes = option.starts_with('-') && !value.starts_with('-');
             let is_one = *option == "-x" || value.contains('/');

@@ -213,15 +213,28 @@ fn own_sockets() {
 
 /// A child closes the sockets of its parent, on which that is in the middle of calls, and is another image.
 fn leave_parent() {
-    IDLE.iter().for_each(|place| place.store(-1, Ordering::Relaxed));
     for place in &OPEN {
-        let socket = place.swap(-1, Ordering::Relaxed);
+        let socket = place.load(Ordering::Relaxed);
         if socket >= 0 && is_socket(socket) {
             close(socket);
         }
     }
+    forget_sockets();
+}
+
+fn forget_sockets() {
+    IDLE.iter().chain(&OPEN).for_each(|place| place.store(-1, Ordering::Relaxed));
     IMAGE.store(0, Ordering::Relaxed);
     own_sockets();
+}
+
+/// Whether a child has the descriptors of its parent themselves (CLONE_FILES), and no copies.
+fn shares_descriptors() -> bool {
+    const KCMP_FILES: c_int = 2;
+    // SAFETY: take nothing.
+    let (own, parent) = unsafe { (libc::getpid(), libc::getppid()) };
+    // SAFETY: takes numbers.
+    unsafe { libc::syscall(libc::SYS_kcmp, own, parent, KCMP_FILES, 0, 0) == 0 }
 }
 
 fn take() -> Result<RawFd, c_int> {
@@ -229,7 +242,11 @@ fn take() -> Result<RawFd, c_int> {
         // Its userfaultfd, if it has one, the site has alone.
         GUARDED.store(false, Ordering::Relaxed);
         FORK.store(0, Ordering::Relaxed);
-        leave_parent();
+        if shares_descriptors() {
+            forget_sockets();
+        } else {
+            leave_parent();
+        }
     }
     for place in &IDLE {
         let socket = place.load(Ordering::Relaxed);

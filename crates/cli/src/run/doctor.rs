@@ -53,9 +53,10 @@ pub(crate) struct DoctorArgs {
 }
 
 /// Checks, and says what was found.
-pub(crate) fn doctor(args: &DoctorArgs) -> ExitCode {
+pub(crate) fn doctor(args: &mut DoctorArgs) -> ExitCode {
     abort_on_panic();
-    let said = look(args).map(|findings| {
+    let begins = args.place.take_variables();
+    let said = begins.and_then(|()| look(args)).map(|findings| {
         let text = if args.json { as_json(&findings) } else { as_text(&findings, args.verbose) };
         let prevented = worst(&findings) == Level::Prevents;
         let code = ExitCode::from(if prevented { PREVENTED } else { 0 });

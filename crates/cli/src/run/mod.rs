@@ -58,6 +58,7 @@ mod spawn;
 mod stdin;
 mod summary;
 mod user_requests;
+mod variables;
 mod verdict;
 mod warden;
 mod writer;
@@ -93,7 +94,8 @@ use warden::Ward;
 /// Runs a job to its end; the exit code is that of the job.
 pub(crate) fn run(args: &mut RunArgs) -> ExitCode {
     abort_on_panic();
-    match sites::as_sites(args).and_then(|()| launch(args)) {
+    let begins = args.take_variables().and_then(|()| sites::as_sites(args));
+    match begins.and_then(|()| launch(args)) {
         Ok(code) => code.into(),
         Err(error) => {
             let code = error.exit_code();

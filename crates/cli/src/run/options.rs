@@ -10,6 +10,7 @@ use multigrain_transport::interfaces::{Wish, parse_wish};
 use multigrain_transport::{Emulation, Ports, Transport};
 use multigrain_types::limits::{MAX_NODES, MAX_THREADS};
 use std::ffi::OsString;
+use std::fmt::{self, Display};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -130,7 +131,7 @@ pub(super) struct NodeArgs {
 pub(super) struct LinkArgs {
     /// What carries the messages between the nodes [default: auto].
     #[arg(long, value_parser = transports())]
-    transport: Option<Transport>,
+    pub(super) transport: Option<Transport>,
 
     /// Whether nodes that TCP links encrypt what they say (TLS 1.3). Between hosts they prove their ranks with
     /// certificates of the job in any case. Unix sockets do not leave their host [default: auto].
@@ -144,18 +145,38 @@ pub(super) struct LinkArgs {
 
     /// Sends contents of minipages that are longer than a part in parts of so many bytes, from 64 to 1048576, each acknowledged
     /// before the next is sent: the handshake that MIRAGE+ measures blasting against. Without =BYTES they have 1024, as there. It is
-    /// for measurements, and slower: otherwise contents travel as one stream [default: off].
+    /// for measurements, and slower: otherwise, and with =off, contents travel as one stream.
     #[arg(long, value_name = "BYTES", num_args = 0..=1, require_equals = true, default_missing_value = "1024",
           value_parser = parse_part)]
-    pub(super) handshake: Option<usize>,
+    pub(super) handshake: Option<Handshake>,
+}
+
+/// `--handshake`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Handshake {
+    Off,
+    /// Bytes of a part.
+    Parts(usize),
+}
+
+impl Display for Handshake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Off => f.write_str("off"),
+            Self::Parts(bytes) => bytes.fmt(f),
+        }
+    }
 }
 
 /// The bytes of a part.
-fn parse_part(text: &str) -> Result<usize, String> {
+fn parse_part(text: &str) -> Result<Handshake, String> {
+    if text == "off" {
+        return Ok(Handshake::Off);
+    }
     let bytes = multigrain_types::parse_size(text).and_then(|bytes| bytes.try_into().ok());
     let (least, most) = (Config::PARTS.start(), Config::PARTS.end());
     let wrong = || format!("a part has from {least} to {most} bytes, such as 1024 or 4K");
-    bytes.filter(|bytes| Config::PARTS.contains(bytes)).ok_or_else(wrong)
+    bytes.filter(|bytes| Config::PARTS.contains(bytes)).map(Handshake::Parts).ok_or_else(wrong)
 }
 
 // How System V segments are shared.

@@ -21,7 +21,7 @@ struct Segment {
     bytes: u64,
     creator: Process,
     last_pid: i32,
-    /// Per site, so that those of a site that is lost can be taken back.
+    /// Per site.
     attaches: BTreeMap<u16, u64>,
     attach_time: i64,
     detach_time: i64,

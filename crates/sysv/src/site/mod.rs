@@ -29,6 +29,7 @@ mod segments;
 mod sessions;
 mod structures;
 mod tally;
+mod time_slice;
 mod usage;
 mod userfault;
 
@@ -93,6 +94,8 @@ pub fn run(command: &[OsString], library: &Path, options: SegmentOptions) -> Res
     // Each process of the site has several descriptors here. Up to its own maximum nobody is refused.
     let descriptors = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: descriptors.maximum, ..descriptors });
+    // Before there are other threads. Without it everything is as right.
+    let _ = time_slice::be_short();
     let processes = Processes::new().map_err(|errno| format!("epoll: {errno}"))?;
     let (authority, told) = Authority::new();
     let exports = Exports::default();

@@ -58,7 +58,13 @@ impl Calls<'_> {
             (0..2).for_each(|_| sweep(self.site, self.runtime));
         }
         let one = proxies.change();
-        let opened = self.call(arrived, PosixShm::Open { name, flags, mode })?;
+        let opened = self.call(arrived, PosixShm::Open { name, flags, mode }).inspect_err(|errno| {
+            if *errno == libc::EINVAL && flags & libc::O_TRUNC != 0 {
+                eprintln!(
+                    "multigrain: shm_open with O_TRUNC: a shared memory object keeps the size that it got first; shm_unlink it before"
+                );
+            }
+        })?;
         let Reply::Object { id, uid, gid, mode, .. } = opened else { return Err(libc::EPROTO) };
         let writes = flags & libc::O_ACCMODE == libc::O_RDWR;
         let descriptor = proxies.open(id, writes, Rights { uid, gid, mode }).map_err(|errno| {

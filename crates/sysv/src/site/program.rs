@@ -12,6 +12,7 @@ use multigrain_types::sysv::SITE_VARIABLE;
 use rustix::process::{Resource, Rlimit, Signal, set_parent_process_death_signal, setrlimit};
 
 use super::descendants::{self, WaitStatus};
+use super::time_slice;
 
 /// Exit codes of shells.
 const NOT_FOUND: i32 = 127;
@@ -48,6 +49,7 @@ pub(super) fn run(
         // What the user has.
         setrlimit(Resource::Nofile, descriptors)?;
         set_parent_process_death_signal(Some(Signal::KILL))?;
+        let _ = time_slice::be_ordinary();
         // What does not load the library is not to use the host's objects. Not everybody may.
         // SAFETY: a flag, for this process alone.
         unsafe { libc::unshare(libc::CLONE_NEWIPC) };

@@ -53,7 +53,7 @@ fn answer(holder: &mut Holder, context: &EngineContext, out: &mut Effects) {
     }
 }
 
-/// The others are told first, so that they need not wait for this node's page tables.
+/// The others are told first, so that they need not wait for this node's page tables (in a run these change for all of it before).
 fn pass_on(
     holder: &mut Holder,
     context: &EngineContext,
