@@ -249,6 +249,20 @@ fn a_site_without_descriptors_for_children_ends_its_job_with_a_line() {
 }
 
 #[test]
+fn what_a_program_does_to_its_group_and_environment_leaves_its_site_alone() {
+    if !may() {
+        return;
+    }
+    let dir = TestDir::new();
+    let program = plain(&dir, "group");
+    for nodes in [1, 2] {
+        let setting = Setting { options: &["--sysv"], ..Setting::nodes(nodes) };
+        let ended = run(&launcher(), &setting, &program, &[]);
+        assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""), "{ended:?}");
+    }
+}
+
+#[test]
 fn nothing_is_left_whoever_is_killed() {
     if !may() {
         return;

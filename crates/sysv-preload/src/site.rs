@@ -231,8 +231,10 @@ fn forget_sockets() {
 /// Whether a child has the descriptors of its parent themselves (CLONE_FILES), and no copies.
 fn shares_descriptors() -> bool {
     const KCMP_FILES: c_int = 2;
-    // SAFETY: take nothing.
-    let (own, parent) = unsafe { (libc::getpid(), libc::getppid()) };
+    // SAFETY: takes nothing.
+    let own = unsafe { libc::getpid() };
+    // SAFETY: takes nothing.
+    let parent = unsafe { libc::getppid() };
     // SAFETY: takes numbers.
     unsafe { libc::syscall(libc::SYS_kcmp, own, parent, KCMP_FILES, 0, 0) == 0 }
 }

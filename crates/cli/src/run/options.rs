@@ -574,7 +574,9 @@ mod tests {
 
     #[test]
     fn a_part_has_a_length_within_limits() {
-        assert_eq!((parse_part("64"), parse_part("4K")), (Ok(64), Ok(4096)));
+        let parts = |bytes| Ok(Handshake::Parts(bytes));
+        assert_eq!((parse_part("64"), parse_part("4K")), (parts(64), parts(4096)));
+        assert_eq!(parse_part("off"), Ok(Handshake::Off));
         for wrong in ["0", "63", "2M", "-1", "many", ""] {
             let said = parse_part(wrong).unwrap_err();
             assert_eq!(said, "a part has from 64 to 1048576 bytes, such as 1024 or 4K", "{wrong}");

@@ -267,6 +267,49 @@ fn assert_refused(words: &str, line: &str) {
 }
 
 #[test]
+fn variables_stand_where_no_option_does() {
+    let with = |variable: (&str, &str), words: &str| {
+        run(multigrain().env(variable.0, variable.1).args(words.split(' ')))
+    };
+    let peers = "run -n 2 --no-tag-output --transport tcp printenv MULTIGRAIN_PEERS";
+    let ended = with(("MULTIGRAIN_PORTS", "30470-30499"), peers);
+    let is_one = |peer: &str| peer.starts_with("tcp:127.0.0.1:304");
+    assert!(ended.out.lines().all(|line| line.split(',').all(is_one)), "{ended:?}");
+    let ended = with(("MULTIGRAIN_PORTS", "nonsense"), peers);
+    assert_eq!((ended.code, ended.err.lines().count()), (Some(2), 1), "{ended:?}");
+    let ended =
+        with(("MULTIGRAIN_PORTS", "nonsense"), &peers.replace("-n 2", "-n 2 --ports 30470-30499"));
+    assert_eq!(ended.code, Some(0), "an option wins: {ended:?}");
+    let ended =
+        with(("MULTIGRAIN_TRANSPORT", "tcp"), "run --no-tag-output printenv MULTIGRAIN_TRANSPORT");
+    assert_eq!(ended.out, "tcp\n", "{ended:?}");
+    for (name, line) in [
+        ("MULTIGRAIN_TRANSPORT", "nonsense: it is auto or unix or tcp"),
+        ("MULTIGRAIN_ENCRYPT", "nonsense: it is auto, on or off"),
+    ] {
+        let ended = with((name, "nonsense"), "run true");
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        assert_eq!(ended.line(), format!("multigrain: {name}: {line}"));
+    }
+    let ended = with(("MULTIGRAIN_PORTS", "nonsense"), "doctor");
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    // Of a job on this host alone it says nothing.
+    let ended = with(("MULTIGRAIN_INTERFACE", "nonsense0"), "run true");
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+}
+
+#[test]
+fn options_of_segments_need_sysv() {
+    for option in ["--segment-window 5ms", "--segment-window=5ms --", "--segment-compression lz4"] {
+        let name = option.split(['=', ' ']).next().unwrap();
+        let line = format!("{name} needs --sysv, whose segments it is about");
+        assert_refused(&format!("run {option} true"), &line);
+    }
+    let ended = run(multigrain().args(["run", "--handshake=off", "true"]));
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+}
+
+#[test]
 fn options_of_other_launchers_are_named_as_they_are_here() {
     const NODES: &str = "the number of nodes is -n: multigrain run -n 2 ./app";
     const HOSTS: &str = "hosts are named by --hosts a:2,b:2";

@@ -20,7 +20,8 @@ fn set(slice_ns: u64) -> bool {
     let mut attributes = MaybeUninit::<libc::sched_attr>::zeroed();
     let size = u32::try_from(size_of::<libc::sched_attr>()).unwrap_or(0);
     // SAFETY: a place of that size for what this thread has.
-    let known = unsafe { libc::syscall(libc::SYS_sched_getattr, 0, attributes.as_mut_ptr(), size, 0) };
+    let known =
+        unsafe { libc::syscall(libc::SYS_sched_getattr, 0, attributes.as_mut_ptr(), size, 0) };
     // SAFETY: zeroes are attributes.
     let mut attributes = unsafe { attributes.assume_init() };
     if known != 0 || attributes.sched_policy != libc::SCHED_OTHER.cast_unsigned() {
