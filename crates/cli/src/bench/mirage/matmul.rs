@@ -18,7 +18,8 @@ const PAPER: [(u32, [f64; 6], [f64; 6]); 8] = [
     (480, [892.2, 453.7, 305.1, 232.1, 182.8, 159.1], [889.8, 451.9, 301.5, 226.8, 182.8, 152.6]),
 ];
 pub(super) const SITES: [u32; 6] = [2, 3, 4, 5, 6, 7];
-/// What compresses the numbers of these matrices, whose upper halves are alike; run-length code finds nothing in them.
+/// What compresses the numbers of these matrices, whose upper halves are alike; run-length code finds next to
+/// nothing in them.
 pub(super) const CODEC: &[&str] = &["--segment-compression", "zstd"];
 
 /// One size on one network.
