@@ -27,7 +27,7 @@ pub(super) const CODEC: &[&str] = &["--segment-compression", "zstd"];
 struct Size {
     size: u32,
     network: Network,
-    /// One process with private memory: no sites.
+    /// One process with the kernel's segment: no sites.
     alone_ms: f64,
     sites: Vec<OfSites>,
 }
