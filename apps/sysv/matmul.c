@@ -242,7 +242,7 @@ int main(int argc, char **argv)
                by_semaphore ? "semaphore" : "queue");
         if (most > 0)
             printf(" (one did %ld)", most);
-        printf(", %.3f s: ok\n", took);
+        printf(", %.6f s: ok\n", took);
     }
     return part();
 }

@@ -108,12 +108,13 @@ complete -c multigrain -n "__fish_multigrain_using_subcommand doctor" -s v -l ve
 complete -c multigrain -n "__fish_multigrain_using_subcommand doctor" -l json -d 'Says everything as one JSON object'
 complete -c multigrain -n "__fish_multigrain_using_subcommand doctor" -l sysv -d 'Looks also at what `multigrain run --sysv` needs'
 complete -c multigrain -n "__fish_multigrain_using_subcommand doctor" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and not __fish_seen_subcommand_from costs paths programs views node" -s h -l help -d 'Print help'
-complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and not __fish_seen_subcommand_from costs paths programs views node" -f -a "costs" -d 'What faults, fetches, messages, locks and barriers cost here, next to the physical floor'
-complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and not __fish_seen_subcommand_from costs paths programs views node" -f -a "paths" -d 'What access paths (run --path) cost: making memory, updating a page, fetching one, whole applications'
-complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and not __fish_seen_subcommand_from costs paths programs views node" -f -a "programs" -d 'How far programs on two nodes are from threads, from their floors, and where their time goes'
-complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and not __fish_seen_subcommand_from costs paths programs views node" -f -a "views" -d 'What many views cost: reading an array through 1 to 1664 of them (Figure 5)'
-complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and not __fish_seen_subcommand_from costs paths programs views node" -f -a "node" -d 'One node of a measuring job'
+complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and not __fish_seen_subcommand_from costs mirage paths programs views node" -s h -l help -d 'Print help'
+complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and not __fish_seen_subcommand_from costs mirage paths programs views node" -f -a "costs" -d 'What faults, fetches, messages, locks and barriers cost here, next to the physical floor'
+complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and not __fish_seen_subcommand_from costs mirage paths programs views node" -f -a "mirage" -d 'Tables 1 to 7 and Figures 4, 6 and 7 of MIRAGE+ beside ours: page faults, compression, battleship, matrices'
+complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and not __fish_seen_subcommand_from costs mirage paths programs views node" -f -a "paths" -d 'What access paths (run --path) cost: making memory, updating a page, fetching one, whole applications'
+complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and not __fish_seen_subcommand_from costs mirage paths programs views node" -f -a "programs" -d 'How far programs on two nodes are from threads, from their floors, and where their time goes'
+complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and not __fish_seen_subcommand_from costs mirage paths programs views node" -f -a "views" -d 'What many views cost: reading an array through 1 to 1664 of them (Figure 5)'
+complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and not __fish_seen_subcommand_from costs mirage paths programs views node" -f -a "node" -d 'One node of a measuring job'
 complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and __fish_seen_subcommand_from costs" -l transport -d 'What carries the messages' -r -f -a "unix\t'Unix sockets'
 tcp\t'TCP over the loopback interface'
 both\t'One after the other'"
@@ -124,6 +125,17 @@ all\t'One after the other'"
 complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and __fish_seen_subcommand_from costs" -l json -d 'Prints one JSON object'
 complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and __fish_seen_subcommand_from costs" -l quick -d 'Few samples, fewer nodes: to see that it works'
 complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and __fish_seen_subcommand_from costs" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and __fish_seen_subcommand_from mirage" -l only -d 'Which parts, separated by commas [default: all]' -r -f -a "faults\t'Tables 1 to 3: what a page fault is made of, and who serves it'
+compression\t'Table 4 and Figure 4'
+battleship\t'Table 5 and Figure 6'
+matmul\t'Table 6 and Figure 7'
+summary\t'Table 7'"
+complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and __fish_seen_subcommand_from mirage" -l runs -d 'How often each program runs, of which the medians are shown' -r
+complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and __fish_seen_subcommand_from mirage" -l apps-dir -d 'Where the programs are: `make -C apps/sysv OUT=DIR` builds them' -r -F
+complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and __fish_seen_subcommand_from mirage" -l svg -d 'Draws Figures 4 and 7 as SVG images into this directory' -r -F
+complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and __fish_seen_subcommand_from mirage" -l quick -d 'Few samples, one run, small inputs: to see that it works'
+complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and __fish_seen_subcommand_from mirage" -l json -d 'Prints one JSON object'
+complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and __fish_seen_subcommand_from mirage" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and __fish_seen_subcommand_from paths" -l apps-dir -d 'Where the applications are; where there are none their table is left out' -r -F
 complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and __fish_seen_subcommand_from paths" -l json -d 'Prints one JSON object'
 complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and __fish_seen_subcommand_from paths" -l quick -d 'Few samples and small inputs: to see that it works'
@@ -151,8 +163,8 @@ complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and __fish_
 block\t'Asleep in the kernel'
 adaptive\t'Busy for a short while, then asleep'"
 complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and __fish_seen_subcommand_from node" -l minipages -d '`scale`: minipages of the allocation' -r
-complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and __fish_seen_subcommand_from node" -l grain -d '`scale`: bytes of a minipage' -r
-complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and __fish_seen_subcommand_from node" -l batch -d '`scale`: minipages fetched in a row' -r
+complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and __fish_seen_subcommand_from node" -l grain -d '`scale`: bytes of a minipage; `faults`: of the largest one' -r
+complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and __fish_seen_subcommand_from node" -l batch -d '`scale`, `faults`, `packets`, `patterns`: minipages fetched in a row' -r
 complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and __fish_seen_subcommand_from node" -l pin -d 'Keeps each node on a CPU of its own, as if each had a machine of its own'
 complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and __fish_seen_subcommand_from node" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c multigrain -n "__fish_multigrain_using_subcommand check" -l proof -d 'Writes the figures into this file, docs/PROOF.md of the source' -r -F

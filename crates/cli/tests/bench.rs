@@ -168,6 +168,102 @@ fn views_has_a_slowdown_for_each_number_of_views_and_draws_them() {
     assert!(svg.contains("<polyline") && svg.contains("512 KiB"));
 }
 
+/// The programs of `apps/sysv`, in a directory of this test's own.
+fn sysv_programs() -> String {
+    let place = format!("{}/mirage", env!("CARGO_TARGET_TMPDIR"));
+    let mut make = Command::new("make");
+    make.args(["-s", "-C", concat!(env!("CARGO_MANIFEST_DIR"), "/../../apps/sysv")]);
+    make.arg(format!("OUT={place}"))
+        .args(["battleship", "matmul"].map(|of| format!("{place}/{of}")));
+    assert!(make.stdin(Stdio::null()).status().unwrap().success());
+    place
+}
+
+#[test]
+fn mirage_has_its_faults_and_pages_with_the_counts_of_the_protocol() {
+    let result = bench(&[
+        "mirage",
+        "--quick",
+        "--json",
+        "--only",
+        "faults,compression",
+        "--apps-dir",
+        "/nonexistent",
+    ]);
+    let of = |rows: &Value, key: &str| {
+        let rows = rows.as_array().unwrap();
+        let row = rows.iter().find(|row| row["key"] == key);
+        let counts = &row.unwrap_or_else(|| panic!("no row {key}"))["counts"];
+        (counts["messages"].as_f64().unwrap(), counts["page_bytes"].as_f64().unwrap())
+    };
+    let faults = &result["faults"];
+    let fetches = faults["fetches"].as_array().unwrap();
+    // Five ways here, two of them on the paper's network, too. Parts are no messages of the protocol.
+    assert_eq!(fetches.len(), 7);
+    for fetched in fetches {
+        for bytes in [1024, 2048, 4096] {
+            let counts = of(&fetched["rows"], &format!("read-fetch-{bytes}"));
+            assert_eq!(counts, (3.0, f64::from(bytes)), "{}", fetched["way"]);
+        }
+        assert_eq!(of(&fetched["rows"], "upgrade"), (3.0, 0.0), "{}", fetched["way"]);
+    }
+    for network in faults["invalidations"].as_array().unwrap() {
+        assert_eq!(of(&network[1], "write-fetch-copies-0"), (3.0, 4096.0));
+        assert_eq!(of(&network[1], "write-fetch-copies-1"), (5.0, 4096.0));
+    }
+    for network in ["here", "paper"] {
+        let rows = &result["compression"][network];
+        for (packets, written) in [(1, 896), (2, 1920), (3, 2944), (4, 4096)] {
+            assert_eq!(of(rows, &format!("upto-{written}-none")), (3.0, 4096.0));
+            for codec in ["rle", "lz4", "zstd"] {
+                let (messages, bytes) = of(rows, &format!("upto-{written}-{codec}"));
+                assert_eq!(messages, 3.0);
+                let most = f64::from(packets * 1024);
+                assert!(bytes > most - 1024.0 && bytes <= most, "{codec}: {bytes} of {written}");
+            }
+        }
+    }
+}
+
+#[test]
+fn mirage_has_its_programs_with_what_they_move() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("not tried: sites need root");
+        return;
+    }
+    let parts = "battleship,matmul,summary";
+    let programs = sysv_programs();
+    let result = bench(&["mirage", "--quick", "--json", "--only", parts, "--apps-dir", &programs]);
+    let number = |value: &Value| value.as_f64().unwrap_or_else(|| panic!("{value}"));
+    let battleship = &result["battleship"];
+    for game in battleship["table_5"].as_array().unwrap() {
+        let (turns, pages) = (number(&game["turns"]), number(&game["counts"]["pages"]));
+        assert_eq!(turns, 197.0);
+        // A turn of two sites moves the page once at least (Figure 5).
+        let two_sites = game["name"].as_str().unwrap().starts_with("two sites");
+        assert!(if two_sites { pages > 0.9 * turns } else { pages < 10.0 }, "{game}");
+    }
+    let codecs = battleship["figure_6"][0][1].as_array().unwrap();
+    let bytes =
+        |game: &Value| number(&game["counts"]["page_bytes"]) / number(&game["counts"]["pages"]);
+    assert!(codecs.len() == 4 && bytes(&codecs[0]) > 3900.0, "{codecs:?}");
+    assert!(codecs[1..].iter().all(|game| bytes(game) < 1024.0), "{codecs:?}");
+    let size = &result["matmul"]["sizes"][0];
+    let sites = size["sites"].as_array().unwrap();
+    assert_eq!((number(&size["size"]), sites.len()), (60.0, 2));
+    for of in sites {
+        // A, B and C have 11 pages; the worker fetches the first two matrices and the master the third.
+        assert!(number(&of["plain"]["counts"]["pages"]) >= 11.0, "{of}");
+        let bytes = |how: &str| number(&of[how]["counts"]["page_bytes"]);
+        assert!(bytes("compressed") < 0.8 * bytes("plain"), "{of}");
+    }
+    let summary = result["summary"].as_array().unwrap();
+    assert_eq!(summary.len(), 6);
+    assert!(
+        summary.iter().all(|way| way["game"]["turns"] == 197.0 && way["product"]["ms"].is_number())
+    );
+}
+
 #[test]
 fn the_measuring_nodes_are_no_command_of_the_user() {
     let output =

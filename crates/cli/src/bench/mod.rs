@@ -6,6 +6,7 @@
 //! | `node/` | the measuring programs themselves: this binary again, started by `multigrain run` |
 //! | `programs/` | `bench programs`: the applications compared with threads and with lower bounds |
 //! | `paths/` | `bench paths` (ParADE 5.2: Table 1, Figures 10 and 11) |
+//! | `mirage/` | `bench mirage` (MIRAGE+ 4 and 5: Tables 1 to 7, Figures 4, 6 and 7) |
 //! | `views/` | `bench views` (Millipage 4.1, Figure 5) |
 //! | `result` | what an application reports |
 //! | `samples`, `table`, `row` | statistics, text tables, and what a measuring program reports |
@@ -15,6 +16,7 @@
 pub(crate) mod chart;
 mod clock;
 mod costs;
+mod mirage;
 mod node;
 pub(crate) mod options;
 mod paths;
@@ -38,6 +40,7 @@ pub(crate) struct BenchArgs {
 #[derive(Debug, Subcommand)]
 enum What {
     Costs(costs::CostsArgs),
+    Mirage(mirage::MirageArgs),
     Paths(paths::PathsArgs),
     Programs(programs::ProgramsArgs),
     Views(views::ViewsArgs),
@@ -49,6 +52,7 @@ enum What {
 pub(crate) fn run(args: &BenchArgs) -> ExitCode {
     let done = match &args.what {
         What::Costs(args) => costs::run(args),
+        What::Mirage(args) => mirage::run(args),
         What::Paths(args) => paths::run(args),
         What::Programs(args) => programs::run(args),
         What::Views(args) => views::run(args),

@@ -101,7 +101,8 @@ impl Driver {
     /// A thread that is about to retry its access says so. Told to hold the minipage, it does so if
     /// it comes back here when it is through.
     fn resume(&self, (thread, slot): (ThreadId, &Slot), minipage: MinipageId, for_: For) {
-        if for_.is_first_try() && self.keep_as_asked(thread, minipage) {
+        let is_for_window = for_.is_first_try() || matches!(for_, For::Call { .. });
+        if is_for_window && self.keep_as_asked(thread, minipage) {
             return;
         }
         self.step_sure(Input::Resumed { thread, minipage });

@@ -1,4 +1,4 @@
-//! The measuring programs: nodes of jobs that `bench costs` starts through `multigrain run`.
+//! The measuring programs: nodes of jobs that `bench costs`, `paths` and `mirage` start through `multigrain run`.
 //!
 //! Every node runs the same code; node 0 measures and prints its report as one line of JSON, the
 //! others serve. Each measurement alternates with its lower bound, since the machine's speed drifts.
@@ -12,17 +12,21 @@
 //! | `many` | more than two nodes |
 //! | `release` | release consistency |
 //! | `scale` | the same operations in jobs of different sizes |
+//! | `faults` | the parts of a page fault of MIRAGE+ |
+//! | `packets`, `patterns` | pages of a segment by their contents and their compression |
 
 mod alloc;
 mod bare;
 mod collective;
 mod diffs;
+mod faults;
 mod fetch;
 mod local;
 mod many;
 mod memory;
 mod messages;
 mod pair;
+mod patterns;
 mod pool;
 pub(super) mod raw;
 mod release;
@@ -56,10 +60,10 @@ pub(super) struct NodeArgs {
     /// `scale`: minipages of the allocation.
     #[arg(long, default_value_t = 1)]
     minipages: usize,
-    /// `scale`: bytes of a minipage.
+    /// `scale`: bytes of a minipage; `faults`: of the largest one.
     #[arg(long, default_value_t = 4096)]
     grain: usize,
-    /// `scale`: minipages fetched in a row.
+    /// `scale`, `faults`, `packets`, `patterns`: minipages fetched in a row.
     #[arg(long, default_value_t = 1)]
     batch: usize,
 }
@@ -73,6 +77,9 @@ enum Program {
     Many,
     Release,
     Scale,
+    Faults,
+    Packets,
+    Patterns,
 }
 
 /// Runs one node.
@@ -85,6 +92,9 @@ pub(super) fn run(args: &NodeArgs) -> Result<()> {
         Program::Many => many::run(args),
         Program::Release => release::run(args),
         Program::Scale => scale::run(args),
+        Program::Faults => faults::run(args),
+        Program::Packets => patterns::run(args, patterns::PACKETS),
+        Program::Patterns => patterns::run(args, patterns::ALL),
     }
 }
 
