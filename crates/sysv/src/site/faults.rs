@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use multigrain_protocol::Kind;
-use multigrain_runtime::Runtime;
+use multigrain_runtime::{Error, Runtime};
 use multigrain_types::PAGE_BYTES;
 use rustix::event::{PollFd, PollFlags, poll};
 
@@ -58,8 +58,11 @@ fn resolve(site: &Site, runtime: &Runtime, key: ImageKey, fault: Fault) {
             // Detached meanwhile: it finds out itself.
             return site.exports.lock().wake(key, fault.address);
         };
-        if let Err(error) = runtime.touch(place, pages * PAGE_BYTES, kind) {
-            end(&format!("it cannot get a page of a segment: {error}"));
+        match runtime.touch(place, pages * PAGE_BYTES, kind) {
+            Ok(_) => {}
+            // This node leaves: who trapped has been killed.
+            Err(Error::NotInitialized) => return,
+            Err(error) => end(&format!("it cannot get a page of a segment: {error}")),
         }
         site.usage.fault(runtime.area_at(place), kind);
         // What is behind it first: the thread goes on with the page that it waits for.
