@@ -12,6 +12,8 @@ pub enum Quiescence {
     Declared,
     /// It declared so, and has asked to take it back.
     Retracting,
+    /// The same, and the manager had decided before: its threads have been let go, and the answer is to come.
+    LetGo,
 }
 
 impl Quiescence {
@@ -54,17 +56,40 @@ impl Quiescence {
 
     /// The barrier lets threads of this node go.
     pub(crate) fn release(&mut self) {
-        if *self == Self::Declared {
-            *self = Self::Active;
-        }
+        *self = match *self {
+            Self::Declared => Self::Active,
+            // What comes to the next episode is not all that runs.
+            Self::Retracting => Self::LetGo,
+            other => other,
+        };
     }
 
     /// The manager has taken it back, or had decided before; false if it was not asked.
     pub(crate) fn retracted(&mut self) -> bool {
-        let asked = *self == Self::Retracting;
+        let asked = matches!(self, Self::Retracting | Self::LetGo);
         if asked {
             *self = Self::Active;
         }
         asked
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Threads of the node that come to the next episode before the answer wait there, and others run: it acquires. (It did not, and
+    /// who got a lock in that time read what the last holder had overwritten.)
+    #[test]
+    fn a_node_that_is_let_go_while_it_retracts_has_declared_nothing_any_more() {
+        let mut node = Quiescence::default();
+        assert!(node.declare(true, 2, 2));
+        assert!(node.begin() && node.is_declared());
+        node.release();
+        assert!(!node.is_declared());
+        assert!(!node.declare(true, 1, 3) && !node.is_declared());
+        assert!(!node.begin(), "threads begin at once");
+        assert!(node.retracted() && !node.is_declared());
+        assert!(!node.retracted(), "one answer");
     }
 }
