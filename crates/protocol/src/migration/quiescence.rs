@@ -60,7 +60,7 @@ impl Quiescence {
             Self::Declared => Self::Active,
             // What comes to the next episode is not all that runs.
             Self::Retracting => Self::LetGo,
-            other => other,
+            other @ (Self::Active | Self::FoundActive | Self::LetGo) => other,
         };
     }
 
