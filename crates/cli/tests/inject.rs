@@ -33,6 +33,14 @@ fn what_is_killed_or_cut_ends_with_one_clear_error() {
 }
 
 #[test]
+fn a_result_for_programs_says_whether_a_promise_was_broken() {
+    let Output { status, stdout, stderr } = inject("--only kill --times 1 --json");
+    assert!(status.success(), "{}", String::from_utf8_lossy(&stderr));
+    let found: serde_json::Value = serde_json::from_slice(&stdout).unwrap();
+    assert_eq!(found["results"][0]["broken"], false);
+}
+
+#[test]
 fn connections_full_disks_and_limits_leave_a_right_result_or_a_clear_error() {
     // All faults come in turn; these are the six from connections to descriptors, twice.
     let (right, errors) = [4, 14]

@@ -3,7 +3,8 @@
 //! All processes of a job, its launcher and its warden too, carry a mark in their environment.
 
 use anyhow::Result;
-use rustix::process::{Pid, Resource, Rlimit, getrlimit, setrlimit};
+use rustix::io::Errno;
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, setrlimit, test_kill_process};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
@@ -122,9 +123,19 @@ fn things(own: &Path) -> BTreeSet<String> {
         let list = fs::read_to_string(format!("/proc/sysvipc/{kind}")).unwrap_or_default();
         // Key and id name it; the rest of the line changes while it lives.
         let name = |line: &str| line.split_whitespace().take(2).collect::<Vec<_>>().join(" ");
-        all.extend(list.lines().skip(1).map(|line| format!("System V {kind} {}", name(line))));
+        let lines = list.lines().skip(1).filter(|line| kind != "shm" || is_abandoned(line));
+        all.extend(lines.map(|line| format!("System V {kind} {}", name(line))));
     }
     all
+}
+
+/// Whether nobody is attached to a System V segment and its creator is no more: another program of this host may make
+/// its own meanwhile. `line` is one of /proc/sysvipc/shm (proc_sysvipc_shm(5)).
+fn is_abandoned(line: &str) -> bool {
+    let field = |column| line.split_whitespace().nth(column).and_then(|field| field.parse().ok());
+    let creator = field(4).and_then(Pid::from_raw);
+    field(6) == Some(0)
+        && creator.is_none_or(|creator| test_kill_process(creator) == Err(Errno::SRCH))
 }
 
 /// Nodes that abort must not fill the disk.
@@ -162,5 +173,15 @@ mod tests {
         let left = before.left(&own, None);
         fs::remove_dir_all(&own).unwrap();
         assert_eq!(left, [format!("file {}", own.join("new").display())]);
+    }
+
+    #[test]
+    fn a_segment_of_one_who_lives_or_that_is_attached_is_no_leftover() {
+        let line = |creator, attached| {
+            format!("0 8060979 1600 4096 {creator} 7 {attached} 0 0 0 0 1 0 1 4096 0")
+        };
+        let (alive, dead) = (std::process::id(), u32::MAX >> 1);
+        assert!(is_abandoned(&line(dead, 0)));
+        assert!(!is_abandoned(&line(alive, 0)) && !is_abandoned(&line(dead, 1)));
     }
 }
