@@ -1,5 +1,7 @@
 //! Quiescence: what a node has declared to a barrier's manager.
 
+use crate::mutant_macro::mutant;
+
 /// What a node has declared to a barrier's manager in the present episode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Quiescence {
@@ -59,7 +61,9 @@ impl Quiescence {
         *self = match *self {
             Self::Declared => Self::Active,
             // What comes to the next episode is not all that runs.
-            Self::Retracting => Self::LetGo,
+            Self::Retracting => {
+                mutant!("let-go-acquires-nothing": Self::Retracting, else Self::LetGo)
+            }
             other @ (Self::Active | Self::FoundActive | Self::LetGo) => other,
         };
     }

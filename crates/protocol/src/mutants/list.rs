@@ -167,6 +167,7 @@ mutants! {
         "active-node-migrates-home" => "Lazy: homes migrate at a barrier while other threads run.",
         "begin-without-retract" => "Lazy: a thread begins on a quiescent node, and the manager is not asked to retract that.",
         "acquires-before-the-move" => "Lazy: a node applies notices while all its threads wait in a barrier behind which homes are elsewhere.",
+        "let-go-acquires-nothing" => "Lazy: a node that is let go before it is answered that it runs counts as waiting until then.",
         "threads-of-two-episodes" => "Lazy: a barrier's manager takes a node for quiescent of which a thread waits in the episode before.",
         "flushes-wrap" => "The numbers of flushes have 32 bits.",
         "intervals-wrap" => "Lazy: the numbers of intervals have 32 bits.",

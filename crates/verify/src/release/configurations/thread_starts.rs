@@ -21,6 +21,10 @@ const COUNTED: Op = Barrier { id: 0, local: 0, total: 2, quiescent: true };
 /// The same of three, managed by node 2.
 const COUNTED_AT_2: Op = Barrier { id: 5, local: 0, total: 3, quiescent: true };
 
+/// One of four, managed by node 2: two threads of node 0 come together, those of others alone.
+const TOGETHER_AT_2: Op = Barrier { id: 5, local: 2, total: 4, quiescent: true };
+const MEET_AT_2: Op = Barrier { id: 5, local: 1, total: 4, quiescent: true };
+
 /// Where flushes, intervals and migrations are counted on from: 32 bits end while they run.
 const NEAR_THE_END: u64 = u32::MAX as u64 - 1;
 
@@ -36,7 +40,7 @@ pub(super) fn rows() -> Vec<Configuration> {
     rows
 }
 
-type Rows = [(&'static str, usize); 14];
+type Rows = [(&'static str, usize); 15];
 
 /// How many states the jobs have.
 const STATES: [(Consistency, Rows); 4] = [
@@ -57,6 +61,7 @@ const STATES: [(Consistency, Rows); 4] = [
             ("starts/sequential/joined-behind-a-move", 479),
             ("starts/sequential/served-behind-a-move", 324),
             ("starts/sequential/threads-of-two-episodes", 668),
+            ("starts/sequential/let-go-before-the-answer", 41_191),
         ],
     ),
     (
@@ -76,6 +81,7 @@ const STATES: [(Consistency, Rows); 4] = [
             ("starts/eager/joined-behind-a-move", 454),
             ("starts/eager/served-behind-a-move", 503),
             ("starts/eager/threads-of-two-episodes", 975),
+            ("starts/eager/let-go-before-the-answer", 50_668),
         ],
     ),
     (
@@ -95,6 +101,7 @@ const STATES: [(Consistency, Rows); 4] = [
             ("starts/lazy/joined-behind-a-move", 585),
             ("starts/lazy/served-behind-a-move", 508),
             ("starts/lazy/threads-of-two-episodes", 494),
+            ("starts/lazy/let-go-before-the-answer", 50_578),
         ],
     ),
     (
@@ -114,6 +121,7 @@ const STATES: [(Consistency, Rows); 4] = [
             ("starts/auto/joined-behind-a-move", 585),
             ("starts/auto/served-behind-a-move", 505),
             ("starts/auto/threads-of-two-episodes", 494),
+            ("starts/auto/let-go-before-the-answer", 51_078),
         ],
     ),
 ];
@@ -228,5 +236,15 @@ fn jobs(c: Consistency) -> Vec<Job> {
             .thread(1, &[Write(0, 0, 1), COUNTED, Write(0, 0, 2)])
             .thread(1, &[COUNTED])
             .started_thread(0, &[COUNTED]),
+        // A thread of node 0 goes on when node 2 has decided the barrier. Until node 0 has the answer, one of its other
+        // threads has come to the next episode, and one gets the lock under which node 1 has written.
+        Job::new(3)
+            .minipage(c, 1, 1)
+            .thread(0, &[Start(5), Join(5)])
+            .thread(0, &[TOGETHER_AT_2, TOGETHER_AT_2])
+            .thread(0, &[TOGETHER_AT_2, Read(0, 1), Lock(0), Read(0, 0), Unlock(0), TOGETHER_AT_2])
+            .thread(1, &[Write(0, 0, 1), MEET_AT_2, Lock(0), Write(0, 0, 2), Unlock(0), MEET_AT_2])
+            .thread(2, &[MEET_AT_2, MEET_AT_2])
+            .started_thread(1, &[]),
     ]
 }
