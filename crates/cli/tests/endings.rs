@@ -292,6 +292,16 @@ fn children_named(parent: u32, name: &str) -> Vec<Pid> {
     named.filter_map(|pid| Pid::from_raw(pid.parse().ok()?)).collect()
 }
 
+/// A warden of a launcher, as soon as one is seen: the kernel's list of children may lack some while others end.
+fn warden(launcher: u32) -> Pid {
+    let mut found = None;
+    wait_until("there is a warden", || {
+        found = children_named(launcher, "mg-warden").first().copied();
+        found.is_some()
+    });
+    found.unwrap()
+}
+
 #[test]
 fn what_nodes_forked_does_not_outlive_a_launcher_whose_warden_was_killed_before() {
     let time = unique_time();
@@ -299,11 +309,10 @@ fn what_nodes_forked_does_not_outlive_a_launcher_whose_warden_was_killed_before(
     let mut job = start(&mut launcher("-n 2", &script));
     job.lines(2);
     wait_until("all run", || alive(&format!("sleep {time}")).len() >= 6);
-    let wardens = || children_named(job.pid(), "mg-warden");
     for _ in 0..2 {
-        let first = wardens()[0];
+        let first = warden(job.pid());
         kill_process(first, Signal::KILL).unwrap();
-        wait_until("there is another warden", || wardens().iter().any(|&warden| warden != first));
+        wait_until("there is another warden", || warden(job.pid()) != first);
     }
     job.signal(Signal::KILL);
     assert_gone_within(SOON, &time);
@@ -315,13 +324,9 @@ fn a_job_whose_wardens_are_all_killed_says_so_and_goes_on() {
     let mut launcher = launcher("-n 1", "read line; echo $line");
     let job = start(launcher.stdin(std::process::Stdio::piped()));
     for _ in 0..17 {
-        let mut found = Vec::new();
-        wait_until("there is a warden", || {
-            found = children_named(job.pid(), "mg-warden");
-            !found.is_empty()
-        });
-        kill_process(found[0], Signal::KILL).unwrap();
-        let gone = || !std::path::Path::new(&format!("/proc/{}", found[0])).exists();
+        let found = warden(job.pid());
+        kill_process(found, Signal::KILL).unwrap();
+        let gone = || !std::path::Path::new(&format!("/proc/{found}")).exists();
         wait_until("the launcher has noticed", gone);
     }
     job.say("on");
