@@ -5,7 +5,8 @@
 //! or by other means. Words are passed on in an order of threads drawn for the phase, so no wait is circular.
 //! Threads touch words only as that allows, hence conflicting accesses are ordered. Some threads may meet at a
 //! barrier of their own in the middle of a phase; the phase then goes on with the owners so far, except for words
-//! that are passed on.
+//! that are passed on. In some programs all these threads are started by one more, which joins them and others that
+//! end soon: it counts as none while it waits, and goes on in the middle of what they do.
 
 mod owner;
 #[cfg(test)]
@@ -49,7 +50,7 @@ pub fn generate(rng: &mut Rng) -> Job {
         job.minipages.push(Placed { manager, owner, consistency });
     }
     let idle = rng.once_in(8).then(|| node(rng, nodes));
-    let most = 1 + rng.below(3);
+    let most = 1 + rng.below(if nodes > 4 { 3 } else { 5 });
     for rank in (0..nodes).map(NodeId).filter(|&rank| Some(rank) != idle) {
         for _ in 0..=rng.below(most) {
             job.threads.push(Thread { node: rank, program: Vec::new(), started: false });
@@ -58,8 +59,20 @@ pub fn generate(rng: &mut Rng) -> Job {
     let (busy, prefetches) = (rng.pick(&[2, 6, 6, 12]), rng.pick(&[1, 1, 3]));
     let (starts, threads) = (rng.pick(&[0, 1, 4]), job.threads.len());
     let (unjoined, flags) = (Vec::new(), Vec::new());
-    let mut writer =
-        Writer { value: 4, id: 100, busy, prefetches, starts, threads, unjoined, flags, job };
+    // Most programs have one barrier, to which they come again and again.
+    let barriers = rng.pick(&[1, 1, 4]);
+    let mut writer = Writer {
+        value: 4,
+        id: 100,
+        busy,
+        prefetches,
+        starts,
+        barriers,
+        threads,
+        unjoined,
+        flags,
+        job,
+    };
     let phases = 1 + rng.below(4);
     for _ in 0..phases {
         writer.phase(rng);
@@ -72,7 +85,8 @@ pub fn generate(rng: &mut Rng) -> Job {
         writer.phase(rng);
         writer.barrier(rng);
     }
-    writer.look_at_all(rng);
+    let last = if rng.once_in(4) { writer.started_by_one(rng) } else { index(rng, threads) };
+    writer.look_at_all(last);
     writer.job
 }
 
@@ -91,6 +105,8 @@ struct Writer {
     prefetches: u64,
     /// In how many of eight cases a word is handed on to a thread that is started for it.
     starts: u64,
+    /// Barriers of all threads.
+    barriers: u32,
     /// Words of this phase that tell of what was handed on, not used yet.
     flags: Vec<Place>,
     /// Threads that run from the start on; they come first.
@@ -370,7 +386,7 @@ impl Writer {
 
     /// All threads meet. The nodes need not agree about whether all is quiescent.
     fn barrier(&mut self, rng: &mut Rng) {
-        let id = rng.below32(4);
+        let id = rng.below32(self.barriers);
         let total = self.job.first_threads();
         let (active, alone) = (rng.once_in(4), rng.once_in(3));
         let minipages = self.job.minipages.len();
@@ -398,14 +414,45 @@ impl Writer {
         }
     }
 
+    /// One more thread starts all and joins them, before that some that end in the middle. Its index.
+    fn started_by_one(&mut self, rng: &mut Rng) -> usize {
+        let first = 0..u8::try_from(self.threads).unwrap_or(0);
+        let (mut program, mut joined) = (Vec::new(), Vec::new());
+        for thread in first.clone() {
+            self.job.threads[usize::from(thread)].started = true;
+            program.push(Op::Start(thread));
+            if rng.once_in(2)
+                && let Ok(short) = u8::try_from(self.job.threads.len())
+            {
+                // It ends when this one comes to some barrier.
+                let ended_by = &mut self.job.threads[usize::from(thread)].program;
+                let barriers = (0..ended_by.len()).filter(|&at| is_barrier(ended_by[at]));
+                let at = rng.pick(&barriers.collect::<Vec<_>>());
+                ended_by.insert(at, Op::Up(self.id, 1));
+                let (node, down) = (node(rng, self.job.nodes), vec![Op::Down(self.id)]);
+                self.id += 1;
+                self.job.threads.push(Thread { node, program: down, started: true });
+                program.push(Op::Start(short));
+                joined.push(Op::Join(short));
+            }
+        }
+        program.extend(joined.into_iter().chain(first.map(Op::Join)));
+        let node = node(rng, self.job.nodes);
+        self.job.threads.push(Thread { node, program, started: false });
+        self.job.threads.len() - 1
+    }
+
     /// One thread reads all in the end.
-    fn look_at_all(&mut self, rng: &mut Rng) {
-        let thread = index(rng, self.threads);
+    fn look_at_all(&mut self, thread: usize) {
         for minipage in 0..u8::try_from(self.job.minipages.len()).unwrap_or(0) {
             let words = (0u8..).take(WORDS);
             self.job.threads[thread].program.extend(words.map(|word| Op::Read(minipage, word)));
         }
     }
+}
+
+fn is_barrier(op: Op) -> bool {
+    matches!(op, Op::Barrier { .. })
 }
 
 /// The words whose owner is one of these.

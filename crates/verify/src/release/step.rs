@@ -10,7 +10,7 @@ use multigrain_types::{Access, Consistency, NodeId, ThreadId};
 
 pub use super::action::Action;
 use super::collectives::meet;
-use super::program::{Job, Op, SERVED, Thread, WORDS, Words, minipage_id};
+use super::program::{Job, Op, SERVED, WORDS, Words, minipage_id};
 use super::properties;
 use super::state::{Broken, Diff, NO_COPY, Packet, Phase, State};
 use super::world::Stage;
@@ -76,8 +76,7 @@ impl State {
     /// When all threads are done: one of every node releases, and everything arrives.
     pub(super) fn settle(&mut self, job: &Job) {
         for rank in (0..job.nodes).map(NodeId) {
-            let releases = |thread: &Thread| thread.node == rank && !thread.started;
-            let Some(thread) = job.threads.iter().position(releases) else {
+            let Some(thread) = job.threads.iter().position(|thread| thread.node == rank) else {
                 continue;
             };
             self.threads[thread].phase = Phase::Blocked;
