@@ -31,7 +31,7 @@ const NEAR_THE_END: u64 = u32::MAX as u64 - 1;
 pub(super) fn rows() -> Vec<Configuration> {
     let mut rows = Vec::new();
     for (consistency, states) in STATES {
-        let jobs = jobs(consistency);
+        let jobs = [jobs(consistency), quiescent_jobs(consistency)].concat();
         assert_eq!(jobs.len(), states.len(), "every job has its number");
         rows.extend(
             jobs.into_iter().zip(states).map(|(job, (name, states))| row(name, states, job)),
@@ -192,6 +192,12 @@ fn jobs(c: Consistency) -> Vec<Job> {
             .thread(0, &[Write(0, 3, 7)])
             .started_thread(0, &[Write(0, 1, 1)])
             .started_thread(0, &[]),
+    ]
+}
+
+/// Threads that begin, or go on, at nodes that have declared that all of theirs wait.
+fn quiescent_jobs(c: Consistency) -> Vec<Job> {
+    vec![
         // One thread starts all that work, and joins them: homes move meanwhile.
         Job::new(2)
             .minipage(c, 0, 0)
