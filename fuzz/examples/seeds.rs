@@ -3,7 +3,7 @@
 //! `cargo run --example seeds [DIRECTORY]` makes DIRECTORY/TARGET/NAME, in `corpus` if not told.
 
 use multigrain_memory::VIEWS_BASE;
-use multigrain_protocol::invalidation::Ranks;
+use multigrain_protocol::invalidation_tree::Ranks;
 use multigrain_protocol::{
     Attach, BarrierMessage, ConditionMessage, Kind, LockMessage, Message, PageMessage,
     ReadWriteMessage, SemaphoreMessage, Turns,

@@ -8,7 +8,7 @@
 
 use multigrain_fuzz::Input as Bytes;
 use multigrain_fuzz::fuzz_target;
-use multigrain_protocol::invalidation::TreeShape;
+use multigrain_protocol::invalidation_tree::TreeShape;
 use multigrain_protocol::migration::MigrationPlan;
 use multigrain_protocol::release::{WriteNotice, WriteNotices};
 use multigrain_protocol::sync::{Operand, SyncInput, Withdrawable};

@@ -301,8 +301,13 @@ fn no_type_that_others_reach_into_has_more_fields_than_a_reader_holds_in_mind() 
 fn the_glossary_names_files_that_exist() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let glossary = fs::read_to_string(root.join("../docs/GLOSSARY.md")).unwrap();
-    let mut terms = 0;
+    let (mut terms, mut last) = (0, String::new());
     for line in glossary.lines().filter(|line| line.ends_with("` |")) {
+        let term = line.split('|').nth(1).unwrap().to_lowercase().replace('-', " ");
+        let letters = term.trim().chars().filter(|it| it.is_ascii_alphanumeric() || *it == ' ');
+        let term: String = letters.collect();
+        assert!(last <= term, "{term} stands behind {last}");
+        last = term;
         let file = line.trim_end_matches("` |").rsplit('`').next().unwrap();
         assert!(root.join(file).exists(), "{line}");
         terms += 1;
@@ -417,6 +422,25 @@ fn the_drawing_of_the_runtime_has_its_modules_in_their_order() {
 }
 
 /// Bare names in the second column of a table of layers are names of modules.
+/// The modules that a file's head has in the first column of its table `| file | part |`.
+fn tabled(text: &str) -> BTreeSet<String> {
+    let rows = text.lines().skip_while(|line| *line != "//! | file | part |");
+    let rows = rows.take_while(|line| line.starts_with("//! |"));
+    let cells = rows.filter_map(|row| row.split('|').nth(1));
+    let names = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2).map(str::to_owned));
+    names.map(|name| name.trim_end_matches('/').to_owned()).collect()
+}
+
+#[test]
+fn tables_of_modules_have_each_of_them() {
+    for head in ["run/mod.rs", "inject/mod.rs"] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(head);
+        let text = fs::read_to_string(path).unwrap();
+        let modules: BTreeSet<String> = submodules(&without_tests(&text)).into_iter().collect();
+        assert_eq!(tabled(&text), modules, "{head}");
+    }
+}
+
 #[test]
 fn the_table_of_the_runtime_s_layers_names_modules() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));

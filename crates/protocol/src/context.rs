@@ -1,6 +1,6 @@
 //! An engine's surroundings: node, minipage and manager; and how it refuses an event.
 
-use crate::invalidation::TreeShape;
+use crate::invalidation_tree::TreeShape;
 use multigrain_types::{MinipageId, NodeId};
 
 /// What an engine knows of its surroundings.

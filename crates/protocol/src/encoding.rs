@@ -6,7 +6,7 @@
 
 use multigrain_types::{MinipageId, NodeId, ThreadId};
 
-use crate::invalidation::Ranks;
+use crate::invalidation_tree::Ranks;
 use crate::message::{
     Attach, BarrierMessage, ConditionMessage, HlrcMessage, Kind, LockMessage, Message, MgsMessage,
     PageMessage, ReadWriteMessage, SemaphoreMessage, SyncMessage, Turns,

@@ -8,7 +8,7 @@
 //! - [`held_accesses`]: what a thread's instruction holds while it is retried.
 //! - [`coherence`]: sequential consistency by single writer / multiple readers (Millipage 3.3,
 //!   Figure 3).
-//! - [`invalidation`]: who passes an invalidation on to whom where there are many copies.
+//! - [`invalidation_tree`]: who passes an invalidation on to whom where there are many copies.
 //! - [`mgs`]: eager release consistency with many writers (MGS Appendix A).
 //! - [`hlrc`]: home-based lazy release consistency with migratory home (ParADE).
 //! - [`release`]: what a release and an acquire of a node wait for.
@@ -28,7 +28,7 @@ mod effect;
 mod encoding;
 pub mod held_accesses;
 pub mod hlrc;
-pub mod invalidation;
+pub mod invalidation_tree;
 mod message;
 pub mod mgs;
 pub mod migration;

@@ -5,7 +5,7 @@ use core::fmt;
 
 use multigrain_types::{Access, MinipageId, NodeId, ThreadId};
 
-use crate::invalidation::Ranks;
+use crate::invalidation_tree::Ranks;
 
 /// The two kinds of fault and of request (Millipage Figure 3: `READ or WRITE_REQUEST`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -43,7 +43,7 @@ const FILES: [&str; 7] = [
 
 /// This node's allocations, by their addresses.
 #[derive(Debug, Default)]
-pub(crate) struct Sites {
+pub(crate) struct AllocationSites {
     /// Whether small allocations are as welcome as others.
     all: bool,
     known: Mutex<Known>,
@@ -64,7 +64,7 @@ struct Site {
     stack: Vec<usize>,
 }
 
-impl Sites {
+impl AllocationSites {
     /// Those of a report that names `all` allocations, or above all those that have pages of their own.
     pub(crate) fn new(all: bool) -> Self {
         Self { all, known: Mutex::default() }
@@ -239,13 +239,13 @@ mod tests {
 
     #[test]
     fn small_allocations_take_no_room_of_large_ones_and_never_name_what_was_there_before() {
-        let sites = Sites::new(false);
+        let sites = AllocationSites::new(false);
         let small = |at: usize| sites.admit(at, PAGE_BYTES - 1);
         assert!((0..MOST_SMALL).all(small) && !small(MOST_SMALL));
         lock(&sites.known).large.insert(7, Site::default());
         assert!(!small(7) && sites.find(7).is_none(), "what was there is gone");
         assert!(sites.admit(7, PAGE_BYTES));
-        let all = Sites::new(true);
+        let all = AllocationSites::new(true);
         assert!((0..=MOST_SMALL).all(|at| all.admit(at, 8)));
     }
 }

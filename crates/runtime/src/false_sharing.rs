@@ -16,7 +16,7 @@ use multigrain_protocol::Kind;
 use multigrain_types::false_sharing::Shared;
 use multigrain_types::{Access, MinipageId};
 
-use crate::allocation_sites::Sites;
+use crate::allocation_sites::AllocationSites;
 use crate::platform::Platform;
 use crate::shim::{Mutex, lock};
 
@@ -184,7 +184,11 @@ impl FalseSharing {
     }
 
     /// What is known of each allocation, those that went to and fro most often first.
-    pub(crate) fn report(&self, sites: Option<&Sites>, platform: &Platform) -> Vec<Shared> {
+    pub(crate) fn report(
+        &self,
+        sites: Option<&AllocationSites>,
+        platform: &Platform,
+    ) -> Vec<Shared> {
         let mut all: BTreeMap<u64, (u64, Shared)> = BTreeMap::new();
         for (&minipage, entry) in &lock(&self.uses).by_minipage {
             let Some(area) = platform.tables().area(minipage.area()) else { continue };

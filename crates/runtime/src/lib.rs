@@ -26,10 +26,10 @@
 //! interposed_mmap  interposed_mprotect  child        : between the program and the C library
 //! interposed_close  signals  pthread  errno          : the same
 //! launcher  crash  error  shim  tsan  source_place   : what all of them use
-//! inside  uncancellable                              : the same
+//! inside  uncancellable  time_slice                  : the same
 //! ```
 //!
-//! The path of a fault: [`trap`] -> [`driver`] -> `Node::step` in the faulting thread -> frames out -> [`receiver`]: the
+//! The path of a fault: [`trap`] -> [`prefetch`] -> [`driver`] -> `Node::step` in the faulting thread -> frames out -> [`receiver`]: the
 //! same thread receives until its wake-up is there, unless another has the receiver's role and wakes it -> the ack ->
 //! the instruction is retried.
 
@@ -103,6 +103,7 @@ mod state_tables;
 mod stats;
 mod sync;
 mod threads;
+pub mod time_slice;
 mod time_windows;
 mod trap;
 mod tsan;

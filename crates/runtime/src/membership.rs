@@ -1,6 +1,6 @@
 //! Who is in the job: how far this node is with leaving, and what the loss of a peer means.
 //!
-//! The verdict about a peer that is lost, because its link ended or because it broke a rule, is given here, and acted upon in
+//! What the loss of a peer means, because its link ended or because it broke a rule, is said here, and acted upon in
 //! one place, `Platform::peer_lost`: the loss is expected, or it ends this node. The engines do not learn of it.
 
 use core::sync::atomic::Ordering;
@@ -51,7 +51,7 @@ impl Drop for Finalizing<'_> {
 
 impl Membership {
     /// A peer's link has ended, or it did what no correct peer does, or went beyond a limit.
-    pub(crate) fn lost(&self, reason: &LostReason) -> LossMeaning {
+    pub(crate) fn meaning_of_loss(&self, reason: &LostReason) -> LossMeaning {
         match reason {
             // Who has passed the leaving barrier may go before we have.
             LostReason::Left if self.is_finalizing() => LossMeaning::Expected,
@@ -140,15 +140,18 @@ mod tests {
         let membership = Membership::default();
         let too_early = LossMeaning::EndsJob("it left without waiting for the others".into());
         let unreached = LostReason::Unreached("cannot connect to n1".into());
-        assert_eq!(membership.lost(&LostReason::Left), too_early);
-        assert!(matches!(membership.lost(&unreached), LossMeaning::EndsJob(_)));
+        assert_eq!(membership.meaning_of_loss(&LostReason::Left), too_early);
+        assert!(matches!(membership.meaning_of_loss(&unreached), LossMeaning::EndsJob(_)));
         let finalizing = membership.finalize(1);
         assert!(finalizing.is_some() && membership.finalize(2).is_none(), "once");
-        assert_eq!(membership.lost(&LostReason::Left), LossMeaning::Expected);
-        assert_eq!(membership.lost(&unreached), LossMeaning::Expected);
-        assert!(matches!(membership.lost(&LostReason::Died), LossMeaning::EndsJob(_)));
+        assert_eq!(membership.meaning_of_loss(&LostReason::Left), LossMeaning::Expected);
+        assert_eq!(membership.meaning_of_loss(&unreached), LossMeaning::Expected);
+        assert!(matches!(membership.meaning_of_loss(&LostReason::Died), LossMeaning::EndsJob(_)));
         let violation = LostReason::Violation("a kind that makes no sense".into());
-        assert!(matches!(membership.lost(&violation), LossMeaning::EndsJob(_)), "whenever it is");
+        assert!(
+            matches!(membership.meaning_of_loss(&violation), LossMeaning::EndsJob(_)),
+            "whenever it is"
+        );
         assert!(membership.is_member() && !membership.is_leaving());
         membership.has_left();
         assert!(!membership.is_member());

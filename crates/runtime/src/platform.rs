@@ -144,7 +144,7 @@ impl Platform {
     /// engines and the services (transactions, locks and answers that wait for the peer); [`Platform::peer_broke`] would
     /// return to its callers, which are in the middle of a step or of taking an answer, and would leave that undone.
     pub(crate) fn peer_lost(&self, peer: NodeId, reason: &LostReason) {
-        match self.membership.lost(reason) {
+        match self.membership.meaning_of_loss(reason) {
             LossMeaning::Expected => {}
             LossMeaning::EndsJob(why) => self.launcher.peer_lost(peer, &why),
         }

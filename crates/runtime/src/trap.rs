@@ -3,7 +3,8 @@
 //!
 //! The handler runs in signal context, but synchronously: the thread stopped at an access to shared
 //! memory, so it holds no lock of the runtime, which never touches an application view. All other
-//! signals stay blocked until the access is there.
+//! signals stay blocked until the access is there, but for those that end a program that has no handler for them
+//! (`signals/handlers.rs`).
 
 #![expect(unsafe_code, reason = "the signal entry")]
 

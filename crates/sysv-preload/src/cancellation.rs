@@ -14,6 +14,7 @@ use multigrain_types::PAGE_BYTES;
 use multigrain_types::sysv::Ask;
 
 use crate::datagrams::{Bytes, send};
+use crate::spin_lock::SpinLock;
 use crate::waits::Blocked;
 
 /// A thread in a call.
@@ -50,19 +51,8 @@ static WAITERS: [Waiter; 256] = [const { Waiter::none() }; 256];
 /// Threads that were cancelled while they were none of these: one may be about to wait.
 static CANCELLED: [AtomicUsize; 64] = [const { AtomicUsize::new(0) }; 64];
 static ANY_CANCELLED: AtomicBool = AtomicBool::new(false);
-/// Who has all of these.
-static CHANGING: AtomicBool = AtomicBool::new(false);
-
-/// No handler may run meanwhile: one that came to this would wait for its own thread.
-fn alone<T>(change: impl FnOnce() -> T) -> T {
-    while CHANGING.swap(true, Ordering::Acquire) {
-        // SAFETY: takes nothing.
-        unsafe { libc::sched_yield() };
-    }
-    let changed = change();
-    CHANGING.store(false, Ordering::Release);
-    changed
-}
+/// Who has all of these. No handler may run meanwhile: one that came to this would wait for its own thread.
+static CHANGING: SpinLock = SpinLock::new();
 
 fn this_thread() -> usize {
     // SAFETY: takes nothing.
@@ -90,7 +80,7 @@ fn was_cancelled(thread: usize) -> bool {
 /// This thread is in a call on a socket. Signals are blocked.
 pub(crate) fn begins(socket: RawFd) {
     let thread = this_thread();
-    alone(|| {
+    CHANGING.with(|| {
         // One that a handler has jumped out of a call has a place still.
         let mut places = places_of(thread);
         let is_free =
@@ -108,7 +98,7 @@ pub(crate) fn begins(socket: RawFd) {
 /// The call is over; whether it was ended for the thread to be cancelled. Signals are blocked.
 pub(crate) fn ends() -> bool {
     let thread = this_thread();
-    alone(|| {
+    CHANGING.with(|| {
         find(thread).is_some_and(|waiter| {
             waiter.thread.store(0, Ordering::Relaxed);
             waiter.is_ended.load(Ordering::Relaxed)
@@ -119,7 +109,7 @@ pub(crate) fn ends() -> bool {
 /// In a child there is one thread, which is in no call.
 pub(crate) fn in_child() {
     WAITERS.iter().for_each(|waiter| waiter.thread.store(0, Ordering::Relaxed));
-    CHANGING.store(false, Ordering::Relaxed);
+    CHANGING.unlock();
 }
 
 unsafe extern "C-unwind" {
@@ -167,7 +157,7 @@ pub unsafe extern "C-unwind" fn pthread_cancel(thread: libc::pthread_t) -> c_int
 
 fn end_call_of(thread: usize) {
     let _no_signals = Blocked::new();
-    alone(|| match find(thread) {
+    CHANGING.with(|| match find(thread) {
         Some(waiter) => waiter.end(),
         None => {
             let free = CANCELLED.iter().find(|place| place.load(Ordering::Relaxed) == 0);

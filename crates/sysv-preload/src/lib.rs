@@ -17,6 +17,7 @@ pub mod objects;
 pub mod segments;
 pub mod semaphores;
 mod site;
+mod spin_lock;
 mod waits;
 
 use core::ffi::c_int;

@@ -9,7 +9,7 @@ use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use core::mem::{MaybeUninit, size_of, transmute};
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, Ordering};
 
 use libc::{sem_t, timespec};
 use multigrain_types::sysv::{Ask, MOST_NAME};
@@ -19,6 +19,7 @@ use crate::datagrams::{Bytes, close};
 use crate::errno;
 use crate::names::{name_of, unlink};
 use crate::site::{ask, exchange_at_point};
+use crate::spin_lock::SpinLock;
 use crate::waits::{Blocked, Wait};
 use crate::{failed, returned};
 
@@ -48,18 +49,7 @@ impl Record {
 /// The semaphores of this process, and of a child after a fork.
 static RECORDS: [Record; 1024] = [const { Record::free() }; 1024];
 /// Whoever opens, closes or forks.
-static CHANGING: AtomicBool = AtomicBool::new(false);
-
-fn begin_change() {
-    while CHANGING.swap(true, Ordering::Acquire) {
-        // SAFETY: takes nothing.
-        unsafe { libc::sched_yield() };
-    }
-}
-
-fn end_change() {
-    CHANGING.store(false, Ordering::Release);
-}
+static CHANGING: SpinLock = SpinLock::new();
 
 /// Whose a `sem_t` is.
 enum Owner {
@@ -151,9 +141,9 @@ pub unsafe extern "C" fn sem_open(
         let flags = flags & (libc::O_CREAT | libc::O_EXCL);
         let (mode, value) = if flags & libc::O_CREAT == 0 { (0, 0) } else { (mode, value) };
         let _no_signals = Blocked::new();
-        begin_change();
+        CHANGING.lock();
         let opened = open(name, [flags.into(), mode.into(), value.into(), 0]);
-        end_change();
+        CHANGING.unlock();
         opened
     });
     match opened {
@@ -189,7 +179,7 @@ fn open(name: Bytes, arguments: [i64; 4]) -> Result<&'static Record, c_int> {
 pub unsafe extern "C" fn sem_close(semaphore: *mut sem_t) -> c_int {
     let Some(record) = record_at(semaphore) else { return CLOSE.call(semaphore, 0, 0) };
     let _no_signals = Blocked::new();
-    begin_change();
+    CHANGING.lock();
     let closed = if record.is_open() {
         let last = record.opens.fetch_sub(1, Ordering::Relaxed) == 1;
         let id = record.id.load(Ordering::Relaxed);
@@ -197,7 +187,7 @@ pub unsafe extern "C" fn sem_close(semaphore: *mut sem_t) -> c_int {
     } else {
         Err(libc::EINVAL)
     };
-    end_change();
+    CHANGING.unlock();
     returned(closed)
 }
 
@@ -375,7 +365,7 @@ static PARENT: AtomicI32 = AtomicI32::new(0);
 /// No handler runs until the fork is over: one that forks, or opens a semaphore, would wait for its own thread.
 pub(crate) fn before_fork() {
     let before = Blocked::new().keep();
-    begin_change();
+    CHANGING.lock();
     // SAFETY: who changes has the place for itself.
     unsafe { BEFORE_FORK.0.get().write(before) };
     if !RECORDS.iter().any(Record::is_open) {
@@ -409,7 +399,7 @@ pub(crate) fn in_parent() {
 fn fork_is_over() {
     // SAFETY: as in `before_fork`, which has written it.
     let before = unsafe { BEFORE_FORK.0.get().read() };
-    end_change();
+    CHANGING.unlock();
     Blocked::restore(&before);
 }
 

@@ -4,7 +4,7 @@
 //! guards the mapping before anybody can touch it.
 
 use core::ffi::{c_int, c_void};
-use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicUsize, Ordering};
 use std::os::fd::RawFd;
 
 use multigrain_types::PAGE_BYTES;
@@ -12,6 +12,7 @@ use multigrain_types::sysv::Ask;
 
 use crate::datagrams::{Answered, Bytes};
 use crate::site::{ask, exchange, is_guarded, raised, set_guarded};
+use crate::spin_lock::SpinLock;
 use crate::waits::{Blocked, Wait};
 use crate::{failed, returned};
 
@@ -46,14 +47,14 @@ pub unsafe extern "C" fn shmat(id: c_int, address: *const c_void, flags: c_int) 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn shmdt(address: *const c_void) -> c_int {
     let _no_signals = Blocked::new();
-    begin(&DETACHING);
+    DETACHING.lock();
     let detached = detach(address.addr());
-    end(&DETACHING);
+    DETACHING.unlock();
     returned(detached.map(|()| 0))
 }
 
 /// One thread detaches at a time: of two that do so at one address the second finds nothing.
-static DETACHING: AtomicBool = AtomicBool::new(false);
+static DETACHING: SpinLock = SpinLock::new();
 
 /// Pieces of an attach that one answer names.
 const PIECES: usize = 64;
@@ -74,17 +75,6 @@ fn detach(address: usize) -> Result<(), c_int> {
             return Ok(());
         }
     }
-}
-
-fn begin(lock: &AtomicBool) {
-    while lock.swap(true, Ordering::Acquire) {
-        // SAFETY: takes nothing.
-        unsafe { libc::sched_yield() };
-    }
-}
-
-fn end(lock: &AtomicBool) {
-    lock.store(false, Ordering::Release);
 }
 
 /// shmctl(2).
@@ -216,14 +206,14 @@ pub(crate) fn guard(
     let arguments = [id.into(), number(start), number(bytes), first_page];
     // One thread opens it; others wait for it.
     let no_signals = Blocked::new();
-    begin(&OPENING);
+    OPENING.lock();
     let own = if is_guarded() { Ok(-1) } else { userfaultfd() };
     let none = (Bytes::NONE, Bytes::NONE);
     let guarded = own.and_then(|own| exchange(Ask::ShmGuard, arguments, none, own, Wait::Answer));
     if guarded.is_ok() {
         set_guarded();
     }
-    end(&OPENING);
+    OPENING.unlock();
     drop(no_signals);
     guarded?;
     let place: *mut c_void = core::ptr::with_exposed_provenance_mut(start);
@@ -350,11 +340,11 @@ pub unsafe extern "C" fn mremap(
 
 /// In a child, the thread that was opening or detaching is its parent's.
 pub(crate) fn in_child() {
-    end(&OPENING);
-    end(&DETACHING);
+    OPENING.unlock();
+    DETACHING.unlock();
 }
 
-static OPENING: AtomicBool = AtomicBool::new(false);
+static OPENING: SpinLock = SpinLock::new();
 
 /// The userfaultfd of this process. It stays open, so that accesses wait for ever if the site dies, and the process with it.
 fn userfaultfd() -> Result<RawFd, c_int> {

@@ -13,7 +13,8 @@ pub mod false_sharing;
 pub mod limits;
 mod number_ranges;
 pub mod phrases;
-mod policy;
+mod placement;
+mod segment_policy;
 pub mod site_usage;
 mod size;
 pub mod sync_id;
@@ -22,7 +23,8 @@ pub mod tree;
 
 pub use consistency::Consistency;
 pub use number_ranges::in_runs;
-pub use policy::{Compression, Placement, SegmentPolicy};
+pub use placement::Placement;
+pub use segment_policy::{Compression, SegmentPolicy};
 pub use size::parse_size;
 
 use core::fmt;

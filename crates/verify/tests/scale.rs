@@ -1,7 +1,7 @@
 //! Projections: what the patterns send is what the applications send, and they are repeatable.
 #![allow(clippy::unwrap_used, reason = "this is test code")]
 
-use multigrain_protocol::invalidation::TreeShape;
+use multigrain_protocol::invalidation_tree::TreeShape;
 use multigrain_types::Placement;
 use multigrain_verify::scale::apps::{Barriers, Copies, Is, Jacobi, Lu, Sor, Water, small};
 use multigrain_verify::scale::{Costs, Hosts, Pattern, Plan, Projection, project};

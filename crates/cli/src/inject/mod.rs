@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `plan`, `fault` | one trial, all of it drawn from its seed |
 //! | `apps`, `built_in` | the programs, the built-in one among them |
-//! | `job` | a job under `multigrain run`, watched from outside |
+//! | `job`, `running` | a job under `multigrain run`, watched from outside |
 //! | `apply`, `links` | applies faults to a running job |
 //! | `leftovers` | what is left of a job: processes, sockets, files |
 //! | `outcome` | right, error or violation: a pure function |

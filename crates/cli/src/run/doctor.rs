@@ -2,7 +2,7 @@
 
 use super::containment::Containment;
 use super::error::LaunchError;
-use super::host_slots::Share;
+use super::hostfile::Share;
 use super::hosts::{Findings, Reach, examine};
 use super::options::PlaceArgs;
 use super::say;

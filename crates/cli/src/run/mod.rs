@@ -4,13 +4,14 @@
 //!
 //! | file | part |
 //! |---|---|
-//! | `options`, `apps`, `host_slots`, `slurm`, `program`, `executable`, `elf`, `quantity`, `error` | what the user asks for, and the error if it cannot be done |
-//! | `environment`, `listen` | what a node starts with: variables and listening sockets |
-//! | `signals`, `containment`, `needed_calls`, `cgroup`, `warden`, `agent_lines`, `agent_chunks`, `descriptor_limit`, `spawn`, `stdin` | processes, and that none of them is left over |
+//! | `options`, `apps`, `hostfile`, `slurm`, `program`, `executable`, `elf`, `quantity`, `error` | what the user asks for, and the error if it cannot be done |
+//! | `environment`, `variables`, `listen` | what a node starts with: variables and listening sockets |
+//! | `signalfd`, `node_signals`, `containment`, `needed_calls`, `cgroup`, `warden`, `agent_lines`, `agent_chunks`, `descriptor_limit`, `spawn`, `stdin` | processes, and that none of them is left over |
 //! | `phase`, `escalation`, `job`, `event_source`, `events`, `user_requests` | the table of a job's phases; the event loop: what each event does, the user's interrupts |
 //! | `control`, `output`, `writer`, `progress` | messages and output of nodes, and how they are printed |
 //! | `reports`: `deadlock`, `refused_connections`, `races` | what nodes report: deadlocks, refused connections, races |
 //! | `hosts/`, `remote_nodes` | nodes on other hosts: their agents, and what the event loop does for them |
+//! | `sites`, `site_usage` | nodes that are sites of plain programs (`--sysv`), and what the summary says of their objects |
 //! | `doctor` | whether hosts meet the needs of a job |
 //! | `verdict`, `memory_kills` | who is to blame, and the exit code |
 //! | `leftovers`, `summary`, `false_sharing` | the end |
@@ -32,7 +33,7 @@ mod event_source;
 mod events;
 mod executable;
 mod false_sharing;
-mod host_slots;
+mod hostfile;
 mod hosts;
 mod job;
 mod leftovers;
@@ -73,7 +74,7 @@ use crate::host;
 use apps::App;
 use containment::Containment;
 use error::LaunchError;
-use host_slots::Share;
+use hostfile::Share;
 use hosts::{Reach, Start};
 use job::{Job, Nodes, Settings};
 use listen::ListenAt;

@@ -1,6 +1,6 @@
 //! The options of `multigrain run`.
 
-use super::host_slots::{HostList, Share, parse_list};
+use super::hostfile::{HostList, Share, parse_list};
 use super::slurm::Allocation;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};

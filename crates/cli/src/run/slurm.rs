@@ -1,6 +1,6 @@
 //! A Slurm allocation: its hosts and slots serve a job that names none, and `srun` starts the agents there.
 
-use super::host_slots::{HostList, slots_of};
+use super::hostfile::{HostList, slots_of};
 use std::env;
 use std::process::{Command, Stdio};
 

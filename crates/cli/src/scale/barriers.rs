@@ -1,7 +1,7 @@
 //! `multigrain scale --barriers`: how long a barrier of all nodes takes, and how many messages.
 
 use anyhow::{Context, Result};
-use multigrain_protocol::invalidation::TreeShape;
+use multigrain_protocol::invalidation_tree::TreeShape;
 use multigrain_types::Placement;
 use multigrain_verify::scale::apps::Barriers;
 use multigrain_verify::scale::{Costs, Hosts, Plan, project};

@@ -19,7 +19,7 @@ mod validate;
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use core::fmt;
-use multigrain_protocol::invalidation::TreeShape;
+use multigrain_protocol::invalidation_tree::TreeShape;
 use multigrain_types::Placement;
 use multigrain_verify::scale::{Costs, Hosts, Pattern, Plan, Projection, apps, project, work};
 use std::fs;

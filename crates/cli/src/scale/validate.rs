@@ -1,7 +1,7 @@
 //! Predictions against real runs on this host. Its cores are shared by all nodes of a run.
 
 use anyhow::{Context, Result};
-use multigrain_protocol::invalidation::TreeShape;
+use multigrain_protocol::invalidation_tree::TreeShape;
 use multigrain_verify::scale::{Costs, Hosts, Plan, Projection, project};
 
 use super::real::{Measured, Setting};

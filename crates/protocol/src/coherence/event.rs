@@ -4,7 +4,7 @@ use core::fmt;
 
 use multigrain_types::{NodeId, ThreadId};
 
-use crate::invalidation::Ranks;
+use crate::invalidation_tree::Ranks;
 use crate::message::{Attach, Kind, Turns};
 
 /// What can happen to a holder.

@@ -14,7 +14,7 @@ use multigrain_types::NodeId;
 
 use crate::context::{EngineContext, Illegal};
 use crate::effect::{Effect, Effects};
-use crate::invalidation::{self, Ranks, Subtree, Subtrees};
+use crate::invalidation_tree::{self, Ranks, Subtree, Subtrees};
 use crate::message::{Attach, Kind, PageMessage, Turns};
 use crate::mutant_macro::mutant;
 use crate::nodeset::NodeSet;
@@ -429,7 +429,7 @@ impl Request {
 fn subtrees_of(context: &EngineContext, mut copies: NodeSet) -> Subtrees {
     let own = copies.remove(context.me).then_some(Subtree { root: context.me, below: Ranks::NONE });
     let fan = context.invalidations.of_manager(copies.len());
-    let mut subtrees = invalidation::subtrees(copies.iter(), copies.len(), fan);
+    let mut subtrees = invalidation_tree::subtrees(copies.iter(), copies.len(), fan);
     subtrees.extend(own);
     subtrees
 }

@@ -9,7 +9,7 @@ use super::state_tables::{Cell, SyncCell, Tables};
 use crate::coherence::{Entry, Holder};
 use crate::consistency::{EngineKind, Homes};
 use crate::hlrc::Copy;
-use crate::invalidation::TreeShape;
+use crate::invalidation_tree::TreeShape;
 use crate::mgs::{Client, Server};
 use crate::migration::DYNAMIC_AFTER;
 use crate::release::ReleaseTracker;

@@ -4,7 +4,7 @@ use multigrain_types::{Consistency, MinipageId, NodeId};
 
 use crate::coherence::{Entry, Holder};
 use crate::consistency::Homes;
-use crate::invalidation::TreeShape;
+use crate::invalidation_tree::TreeShape;
 use crate::migration::DYNAMIC_AFTER;
 use crate::release::ReleaseTracker;
 use crate::sync::SyncTables;

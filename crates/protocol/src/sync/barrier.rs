@@ -15,8 +15,8 @@ use multigrain_types::sync_id::IdName;
 use multigrain_types::tree::Tree;
 use multigrain_types::{NodeId, ThreadId};
 
+use super::barrier_arrivals::{Came, Gathering};
 use super::context::{SyncContext, SyncState};
-use super::gathering::{Came, Gathering};
 use super::input::SyncError;
 use crate::effect::{Effect, Effects};
 use crate::message::BarrierMessage;

@@ -6,10 +6,10 @@
 //! stay where they were used last, but a node keeps [`IDLE_TOKENS`] of them at most.
 
 mod barrier;
+mod barrier_arrivals;
 mod collective;
 mod condition;
 mod context;
-mod gathering;
 mod input;
 mod lock;
 mod operand;

@@ -1,6 +1,6 @@
 //! What no correct peer sends is refused by name, and what no correct program asks for.
 
-use multigrain_protocol::invalidation::Ranks;
+use multigrain_protocol::invalidation_tree::Ranks;
 use multigrain_protocol::sync::SyncInput;
 use multigrain_protocol::{
     Attach, BarrierMessage, ConditionMessage, Input, Kind, LockMessage, Message, PageMessage,

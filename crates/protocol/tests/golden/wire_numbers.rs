@@ -4,7 +4,7 @@
 //! are of these values. The rows of an engine are the arms of an exhaustive match, so that none can be forgotten. The
 //! numbers of the runtime's own requests are in `runtime/src/frames.rs`.
 
-use multigrain_protocol::invalidation::Ranks;
+use multigrain_protocol::invalidation_tree::Ranks;
 use multigrain_protocol::{
     Attach, BarrierMessage, ConditionMessage, HlrcMessage, Kind, LockMessage, Message, MgsMessage,
     PageMessage, ReadWriteMessage, SemaphoreMessage, SyncMessage, Turns, Words,

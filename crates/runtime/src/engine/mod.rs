@@ -24,7 +24,7 @@ use multigrain_protocol::{
 use multigrain_types::false_sharing::Shared;
 use multigrain_types::{MinipageId, NodeId, ThreadId};
 
-use crate::allocation_sites::Sites;
+use crate::allocation_sites::AllocationSites;
 use crate::error::Error;
 use crate::false_sharing::{FalseSharing, Trapped};
 use crate::minipage_run::Run;
@@ -50,7 +50,7 @@ pub(crate) struct Engine {
     races: Option<Checker>,
     sharing: Option<FalseSharing>,
     /// Where allocations were made, if a report may ask.
-    sites: Option<Sites>,
+    sites: Option<AllocationSites>,
     windows: Windows,
     step_results: StepResults,
 }
@@ -79,7 +79,7 @@ impl Engine {
             pending_diffs: Mutex::default(),
             races: checks_races.then(Checker::default),
             sharing: counts_sharing.then(FalseSharing::default),
-            sites: (checks_races || counts_sharing).then(|| Sites::new(checks_races)),
+            sites: (checks_races || counts_sharing).then(|| AllocationSites::new(checks_races)),
             windows: Windows::new()?,
             step_results: StepResults::default(),
         })

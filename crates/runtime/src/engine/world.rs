@@ -4,7 +4,7 @@
 
 mod contents;
 mod diffs;
-mod run_effects;
+mod joined_effects;
 mod zeros;
 
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use crate::receiver::slots;
 use crate::shim::lock;
 use crate::stats::Count;
 use contents::append;
-use run_effects::RunEffects;
+use joined_effects::JoinedEffects;
 
 /// The runtime as the protocol sees it, for the length of one step.
 pub(super) struct RealWorld<'a> {
@@ -46,7 +46,7 @@ pub(super) struct RealWorld<'a> {
     /// What [`ReleaseWorld::closing`] has closed, as long as nothing was opened since.
     closed: Option<Closed>,
     /// What the steps of a run want done.
-    gathered: Option<RunEffects>,
+    gathered: Option<JoinedEffects>,
     /// Threads to wake when the step is done, and no lock of it is held: they would run into that.
     woken: SmallVec<[ThreadId; 4]>,
 }
@@ -78,7 +78,7 @@ impl<'a> RealWorld<'a> {
     /// For the steps of a run that comes from `from`: the caller holds the locks of all its minipages until
     /// [`RealWorld::finish`] has returned.
     pub(super) fn of_run(engine: &'a Engine, from: NodeId) -> Self {
-        Self { gathered: Some(RunEffects::default()), ..Self::new(engine, from, None, false) }
+        Self { gathered: Some(JoinedEffects::default()), ..Self::new(engine, from, None, false) }
     }
 
     fn platform(&self) -> &'a Platform {

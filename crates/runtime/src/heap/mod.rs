@@ -16,9 +16,9 @@
 //! again; it goes back to the node that allocated it. An area of which nothing is allocated goes back to the
 //! directory, for any node and any shape, and its bytes to the system (ADR 26).
 
+mod grain;
 mod inventory;
 mod named_segments;
-mod policy;
 mod resize;
 mod returned_areas;
 mod shortage;
@@ -32,12 +32,12 @@ mod tests;
 use core::ops::Range;
 use core::sync::atomic::{AtomicU32, Ordering};
 
+pub use grain::Policy;
+use grain::{ArrayCut, bounded, is_paged};
 use inventory::{Freed, Inventory};
 use multigrain_memory::{SegmentId, Shape};
 use multigrain_protocol::Input;
 use multigrain_types::{AreaId, Consistency, MinipageId, PAGE_BYTES, SegmentPolicy};
-pub use policy::Policy;
-use policy::{ArrayCut, bounded, is_paged};
 use returned_areas::ReturnedAreas;
 use shortage::Shortage;
 use slab::SlabKey;

@@ -3,13 +3,12 @@
 //! that receives while no other thread does, and in large jobs one that makes links when they are
 //! first used.
 
-#![expect(unsafe_code, reason = "a scheduling attribute of the kernel")]
-
 use super::Runtime;
 use crate::deadlock;
 use crate::driver::Driver;
 use crate::error::Error;
 use crate::pthread;
+use crate::time_slice;
 
 /// A helper: its name, and what it does until this node leaves.
 type Helper = (&'static str, fn(&Driver));
@@ -39,7 +38,7 @@ pub(super) fn start(runtime: &'static Runtime) -> Result<(), Error> {
     let alone = usize::from(driver.nodes() == 1);
     helpers.extend(HELPERS[alone..].iter().map(|&(name, run)| {
         spawn(driver, name, move || {
-            prefer_latency();
+            let _ = time_slice::be_short();
             run(driver);
         })
     }));
@@ -61,35 +60,4 @@ fn spawn(
         // The main thread's end, after this node has left, is noticed by the number of threads.
         driver.helper_ends();
     })
-}
-
-/// Short slices make the scheduler run a helper soon after it wakes, before a thread that
-/// computes (EEVDF: an earlier deadline).
-fn prefer_latency() {
-    #[repr(C)]
-    struct SchedAttr {
-        size: u32,
-        policy: u32,
-        flags: u64,
-        nice: i32,
-        priority: u32,
-        runtime: u64,
-        deadline: u64,
-        period: u64,
-    }
-    const SLICE_NS: u64 = 100_000;
-    let size = u32::try_from(size_of::<SchedAttr>()).unwrap_or(0);
-    let attr = SchedAttr {
-        size,
-        policy: 0,
-        flags: 0,
-        nice: 0,
-        priority: 0,
-        runtime: SLICE_NS,
-        deadline: 0,
-        period: 0,
-    };
-    // SAFETY: `attr` is a valid sched_attr of the size it states; older kernels refuse it, which
-    // leaves the thread as it was.
-    unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attr, 0) };
 }

@@ -10,7 +10,7 @@
 
 mod permissions;
 mod registry;
-mod time_windows;
+mod window_settings;
 
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -175,7 +175,7 @@ impl NamedSegments {
             );
             return Err(Error::Invalid(line));
         }
-        time_windows::check(driver, options)?;
+        window_settings::check(driver, options)?;
         Heap::check_grain(driver, options.policy)?;
         driver.request(NodeId(0), Request::SegmentName, 0, 0, name).map_err(
             |(code, _)| match code {
@@ -191,7 +191,7 @@ impl NamedSegments {
         let SegmentOptions { placement, compression, .. } = options;
         let sharing = NamedSharing { placement: placement.unwrap_or_default(), compression };
         let area = heap.named_block(driver, bytes, options.policy, sharing);
-        let area = area.and_then(|it| time_windows::first(driver, heap, it, options.window));
+        let area = area.and_then(|it| window_settings::first(driver, heap, it, options.window));
         let rights = Credentials::own().rights(mode);
         let made = Made { area: area.as_ref().ok().map(|record| record.area.id.0), rights, name };
         let told = driver.request(NodeId(0), Request::SegmentMade, 0, 0, &encode(&made)?);

@@ -50,7 +50,7 @@ use multigrain_transport::{Header, Payload};
 use multigrain_types::phrases::NO_RACES_CHECKED;
 use multigrain_types::{Access, AreaId, MinipageId, NodeId};
 
-use crate::allocation_sites::Sites;
+use crate::allocation_sites::AllocationSites;
 use crate::frames::DriverFrame;
 use crate::platform::Platform;
 use crate::shim::{Mutex, lock};
@@ -111,14 +111,14 @@ impl OpenWrites {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Races<'a> {
     checker: Option<&'a Checker>,
-    sites: Option<&'a Sites>,
+    sites: Option<&'a AllocationSites>,
     platform: &'a Platform,
 }
 
 impl<'a> Races<'a> {
     pub(crate) fn new(
         checker: Option<&'a Checker>,
-        sites: Option<&'a Sites>,
+        sites: Option<&'a AllocationSites>,
         platform: &'a Platform,
     ) -> Self {
         Self { checker, sites, platform }

@@ -40,7 +40,7 @@ pub(super) fn serve(
         Ask::ShmAbandon => {
             let mut result = Err(libc::EINVAL);
             connection.calling().while_it_lives(|| {
-                if connection.calling().has_attached(connection.image, int(first)) {
+                if connection.calling().takes_attach(connection.image, int(first)) {
                     result = calls.detach(int(first));
                 }
             });
@@ -242,22 +242,24 @@ impl Calls<'_> {
             matches!(reply, Reply::Shm(stat) if stat.permission.mode & REMOVED == 0)
         };
         let Site { areas, exports, .. } = self.site;
-        if let Err(error) = areas.attach(self.runtime, exports, (id, bytes), is_there) {
-            // It was removed meanwhile.
-            let is_gone = matches!(error, Error::NotFound(_));
-            if !is_gone {
-                eprintln!("multigrain: shmat of {bytes} bytes: {error}");
-            }
+        let attached = areas.attach(self.runtime, exports, (id, bytes), is_there);
+        let exported = attached.map(|_| exports.lock().segment(id));
+        let Ok(Some((object, place))) = exported else {
+            // It was removed meanwhile, or could not be made.
+            let errno = match exported {
+                Err(error) if !matches!(error, Error::NotFound(_)) => {
+                    eprintln!("multigrain: shmat of {bytes} bytes: {error}");
+                    libc::ENOMEM
+                }
+                _ => libc::EIDRM,
+            };
             calling.while_it_lives(|| {
-                if calling.has_attached(image, id) {
+                if calling.takes_attach(image, id) {
                     // As in `abandon`.
                     let _ = self.detach(id);
                 }
             });
-            return self.done(Err(if is_gone { libc::EIDRM } else { libc::ENOMEM }));
-        }
-        let Some((object, place)) = exports.lock().segment(id) else {
-            return self.done(Err(libc::EIDRM));
+            return self.done(Err(errno));
         };
         let result = i64::try_from(bytes).unwrap_or(i64::MAX);
         let answer = Answer { result, extra: [i64::try_from(place).unwrap_or(0), 0] };
@@ -304,7 +306,7 @@ impl Calls<'_> {
         let descriptor = arrived.descriptor.filter(userfault::is_one);
         let mut exports = self.site.exports.lock();
         // It may map what it has been told of, and nothing else. Under this lock: who looks for its end finds it there, or not yet here.
-        if !calling.has_attached(image, int(id)) {
+        if !calling.takes_attach(image, int(id)) {
             drop(exports);
             return self.done(Err(libc::EINVAL));
         }

@@ -29,7 +29,6 @@ mod segments;
 mod sessions;
 mod structures;
 mod tally;
-mod time_slice;
 mod usage;
 mod userfault;
 
@@ -41,7 +40,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use multigrain_runtime::{Runtime, SegmentOptions, runtime};
+use multigrain_runtime::{Runtime, SegmentOptions, runtime, time_slice};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use authority::{Authority, Told};

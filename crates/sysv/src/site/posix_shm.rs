@@ -139,7 +139,7 @@ impl Calls<'_> {
         let prepared = self.prepare((id, whole), offset, bytes, may_write);
         prepared.inspect_err(|_| {
             calling.while_it_lives(|| {
-                if calling.has_attached(image, !id) {
+                if calling.takes_attach(image, !id) {
                     self.site.authority.detached(self.runtime, !id, self.connection.pid);
                 }
             });

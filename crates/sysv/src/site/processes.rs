@@ -71,8 +71,8 @@ impl Calling {
         self.images().entry(image).or_default().attaching.push(segment);
     }
 
-    /// It has, or it will not; false if it was not about to.
-    pub(super) fn has_attached(&self, image: i64, segment: i32) -> bool {
+    /// Takes away that it is about to: it has, or it will not. False if it was not.
+    pub(super) fn takes_attach(&self, image: i64, segment: i32) -> bool {
         let mut images = self.images();
         let Some(of_image) = images.get_mut(&image) else { return false };
         let index = of_image.attaching.iter().position(|&of| of == segment);
@@ -165,8 +165,8 @@ mod tests {
         (0..2).for_each(|_| calling.opens(7));
         calling.attaches(7, 3);
         calling.attaches(7, 4);
-        assert!(calling.has_attached(7, 3) && !calling.has_attached(7, 3));
-        assert!(!calling.has_attached(8, 4), "another image");
+        assert!(calling.takes_attach(7, 3) && !calling.takes_attach(7, 3));
+        assert!(!calling.takes_attach(8, 4), "another image");
         assert!(calling.closes_one(7).is_empty());
         assert_eq!(calling.closes_one(7), [4]);
         assert!(calling.closes_one(7).is_empty(), "it is gone");

@@ -7,12 +7,11 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-use multigrain_runtime::Runtime;
+use multigrain_runtime::{Runtime, time_slice};
 use multigrain_types::sysv::SITE_VARIABLE;
 use rustix::process::{Resource, Rlimit, Signal, set_parent_process_death_signal, setrlimit};
 
 use super::descendants::{self, WaitStatus};
-use super::time_slice;
 
 /// Exit codes of shells.
 const NOT_FOUND: i32 = 127;

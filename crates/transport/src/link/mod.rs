@@ -70,6 +70,7 @@ backends! {
 mod choice;
 mod emulated;
 mod socket;
+mod tcp_liveness;
 mod tls;
 
 #[cfg(all(test, not(any(feature = "shuttle", feature = "loom", feature = "mutants"))))]

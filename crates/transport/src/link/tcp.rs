@@ -1,8 +1,7 @@
-//! Links over TCP, for nodes of several hosts. A host that is dead or cut off is noticed by keep-alive probes while
-//! nothing is sent, and by a time-out while something is; a node that is stopped is not, for its host answers.
+//! Links over TCP, for nodes of several hosts. How a dead host is noticed: [`super::tcp_liveness`].
 #![expect(unsafe_code, reason = "links send from and receive into raw memory")]
 
-use super::{Backend, Close, Link, socket};
+use super::{Backend, Close, Link, socket, tcp_liveness};
 use crate::address::{Address, AddressKind};
 use crate::handshake::Refusal;
 use crate::span::Span;
@@ -10,19 +9,10 @@ use crate::tap::FrameTap;
 use core::task::Poll;
 use core::time::Duration;
 use multigrain_types::NodeId;
-use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketFlags, sockopt};
 use std::net::SocketAddr;
-
-/// A silent peer is probed after this time, and then so often.
-const KEEPALIVE_PERIOD: Duration = Duration::from_secs(1);
-/// Unanswered probes that end a link.
-const KEEPALIVE_PROBES: u32 = 3;
-/// Bytes that the peer's host has not acknowledged for so long end a link, in milliseconds.
-const USER_TIMEOUT_MS: u32 = 4_000;
-/// Times that something was sent again in vain, as happens on a good network, too.
-const IN_VAIN: u8 = 2;
 
 /// Below so many bytes a link that suppresses wake-ups is not readable: more than most pages with their
 /// headers, and so little that the kernel does not think the receive buffer too small for it.
@@ -75,19 +65,6 @@ impl Backend for Tcp {
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) fn over(socket: OwnedFd) -> Box<dyn Link> {
     Box::new(TcpLink(socket))
-}
-
-/// How often bytes, or the question whether there is room for some, were sent since the peer's host has
-/// answered at all; none if the connection is no more.
-fn sent_in_vain(socket: &OwnedFd) -> Option<u8> {
-    // SAFETY: a tcp_info is numbers, which may be zero.
-    let mut info: libc::tcp_info = unsafe { core::mem::zeroed() };
-    let mut bytes = libc::socklen_t::try_from(size_of::<libc::tcp_info>()).ok()?;
-    let (fd, place) = (socket.as_raw_fd(), (&raw mut info).cast());
-    // SAFETY: `place` is writable for so many bytes through the call.
-    let done =
-        unsafe { libc::getsockopt(fd, libc::IPPROTO_TCP, libc::TCP_INFO, place, &raw mut bytes) };
-    (done == 0).then(|| info.tcpi_retransmits.max(info.tcpi_probes))
 }
 
 fn name(address: &Address) -> Result<&SocketAddr, Errno> {
@@ -151,21 +128,11 @@ impl Link for TcpLink {
 
     fn tune(&self) -> Result<(), Errno> {
         sockopt::set_tcp_nodelay(&self.0, true)?;
-        sockopt::set_socket_keepalive(&self.0, true)?;
-        sockopt::set_tcp_keepidle(&self.0, KEEPALIVE_PERIOD)?;
-        sockopt::set_tcp_keepintvl(&self.0, KEEPALIVE_PERIOD)?;
-        sockopt::set_tcp_keepcnt(&self.0, KEEPALIVE_PROBES)
+        tcp_liveness::probe_when_silent(&self.0)
     }
 
-    /// A user time-out that is always there would end the links of a node that is stopped, too, once its buffers are full:
-    /// what its host answers then does not count.
     fn look_after(&self) {
-        let in_vain = sent_in_vain(&self.0).is_some_and(|times| times >= IN_VAIN);
-        let wanted = if in_vain { USER_TIMEOUT_MS } else { 0 };
-        if sockopt::tcp_user_timeout(&self.0) != Ok(wanted) {
-            // It only fails when the connection is no more.
-            let _ = sockopt::set_tcp_user_timeout(&self.0, wanted);
-        }
+        tcp_liveness::limit_what_is_sent_in_vain(&self.0);
     }
 
     /// Nothing is known of the other end but its address: the handshake's secret decides.

@@ -4,7 +4,7 @@ use crate::LockWindows;
 use core::fmt;
 
 use multigrain_protocol::Kind;
-use multigrain_protocol::invalidation::TreeShape;
+use multigrain_protocol::invalidation_tree::TreeShape;
 use multigrain_protocol::sync::IDLE_TOKENS;
 use multigrain_types::tree::Fan;
 use multigrain_types::{MinipageId, NodeId};

@@ -2,7 +2,7 @@
 
 use core::ops::{Add, Sub};
 
-use multigrain_protocol::invalidation::TreeShape;
+use multigrain_protocol::invalidation_tree::TreeShape;
 use multigrain_protocol::sync::{SyncContext, SyncInput};
 use multigrain_protocol::{Input, Kind};
 use multigrain_types::{Access, NodeId, Placement, ThreadId};

@@ -2,7 +2,7 @@
 //! the host's nodes.
 
 use super::super::agent_lines::Line;
-use super::super::host_slots::Share;
+use super::super::hostfile::Share;
 use super::super::signalfd::Inherited;
 use super::super::spawn;
 use super::super::warden::Warden;

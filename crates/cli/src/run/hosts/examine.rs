@@ -1,7 +1,7 @@
 //! `multigrain doctor` over hosts: an agent examines each, and the results are compared.
 
 use super::super::error::LaunchError;
-use super::super::host_slots::Share;
+use super::super::hostfile::Share;
 use super::builds;
 use super::messages::{Examination, Examined, Order, Word};
 use super::remote_shell::Reach;

@@ -2,7 +2,7 @@
 //! answers.
 
 use super::super::error::LaunchError;
-use super::super::host_slots::Share;
+use super::super::hostfile::Share;
 use super::super::options::PlaceArgs;
 use super::super::signalfd::Signals;
 use super::super::slurm::Allocation;

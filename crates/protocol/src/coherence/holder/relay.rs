@@ -6,7 +6,7 @@ use super::state::{Holder, Phase, Relay};
 use crate::coherence::event::RelayEvent;
 use crate::context::{EngineContext, Illegal};
 use crate::effect::Effects;
-use crate::invalidation::{self, Ranks};
+use crate::invalidation_tree::{self, Ranks};
 use crate::message::PageMessage;
 use crate::mutant_macro::mutant;
 
@@ -60,7 +60,8 @@ fn pass_on(
     (above, below): (NodeId, Ranks),
     out: &mut Effects,
 ) {
-    let subtrees = invalidation::subtrees(below.iter(), below.len(), context.invalidations.fan);
+    let subtrees =
+        invalidation_tree::subtrees(below.iter(), below.len(), context.invalidations.fan);
     let lost = mutant!("relay-loses-last": 1, else 0);
     for subtree in &subtrees[..subtrees.len().saturating_sub(lost)] {
         Holder::send(

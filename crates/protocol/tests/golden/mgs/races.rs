@@ -2,7 +2,7 @@
 
 use multigrain_protocol::EngineContext;
 use multigrain_protocol::Kind::{Read, Write};
-use multigrain_protocol::invalidation::TreeShape;
+use multigrain_protocol::invalidation_tree::TreeShape;
 use multigrain_protocol::mgs::{Client, ClientEvent};
 use multigrain_protocol::{Effects, Input, MgsMessage};
 use multigrain_types::{Access, NodeId};

@@ -6,6 +6,7 @@ use multigrain_memory::MemoryError;
 use multigrain_types::{Access, AreaId, PAGE_BYTES};
 use rustix::io::Errno;
 
+use super::super::end;
 use super::super::images::ImageKey;
 use super::super::kernel::Kernel;
 use super::{Attach, State};
@@ -21,7 +22,8 @@ impl<K: Kernel> State<K> {
     ) -> Result<bool, MemoryError> {
         let Some(segment) = self.segments.get(&area.0) else { return Ok(false) };
         let page = |byte: u64| usize::try_from(byte).unwrap_or(usize::MAX) / PAGE_BYTES;
-        let pages = page(bytes.start)..page(bytes.end.next_multiple_of(4096)).min(segment.pages);
+        let pages = page(bytes.start)
+            ..page(bytes.end.next_multiple_of(PAGE_BYTES as u64)).min(segment.pages);
         if to == Access::ReadWrite {
             return Ok(true);
         }
@@ -44,7 +46,7 @@ impl<K: Kernel> State<K> {
                 Some((attach.image, attach.start, attach.address_of(page)))
             });
             let Some((image, start, address)) = writer else { return };
-            if self.protect(image, address, true) == Err(Errno::AGAIN) {
+            if is_to_repeat(self.protect(image, address, true)) {
                 // A fork has added one, with what its parent has, or this one has moved or gone.
                 self.take_events(image);
                 continue;
@@ -59,7 +61,7 @@ impl<K: Kernel> State<K> {
     }
 
     /// Write-protects a page in an image, or opens it. [`Errno::AGAIN`] until its events are read, and after them things may be
-    /// elsewhere; other errors say that it is not there any more.
+    /// elsewhere; [`Errno::SRCH`] and [`Errno::NOENT`] say that it is not there any more.
     pub(super) fn protect(
         &mut self,
         key: ImageKey,
@@ -116,7 +118,7 @@ impl<K: Kernel> State<K> {
             for (key, address, bytes) in all {
                 let Some(image) = self.images.get(&key) else { continue };
                 let protected = self.kernel.protect(&image.userfault, (address, bytes), true);
-                if protected == Err(Errno::AGAIN) {
+                if is_to_repeat(protected) {
                     // A fork has added one, or this one has moved or gone.
                     self.take_events(key);
                     continue 'anew;
@@ -124,6 +126,16 @@ impl<K: Kernel> State<K> {
             }
             return;
         }
+    }
+}
+
+/// Whether access could not be taken because of an event. If it is not known to be taken or to be nowhere, this node ends: the
+/// program would write what nobody reads. (The kernel has no memory for the page tables that say so.)
+fn is_to_repeat(protected: Result<(), Errno>) -> bool {
+    match protected {
+        Ok(()) | Err(Errno::SRCH | Errno::NOENT) => false,
+        Err(Errno::AGAIN) => true,
+        Err(errno) => end(&format!("it cannot write-protect a page of a segment: {errno}")),
     }
 }
 

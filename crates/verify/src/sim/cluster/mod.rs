@@ -26,7 +26,7 @@ use std::collections::VecDeque;
 pub use content::{Content, FREED};
 pub(crate) use links::Even;
 pub use links::{Line, Timing};
-use multigrain_protocol::invalidation::TreeShape;
+use multigrain_protocol::invalidation_tree::TreeShape;
 use multigrain_protocol::time_window::{Estimator, Window, window};
 use multigrain_protocol::{Input, Node, Turns, Words};
 use multigrain_types::{Access, MinipageId, NodeId, ThreadId};

@@ -1,7 +1,7 @@
 //! The engines' states of all nodes, in flat tables: a step finds its state in one look-up.
 
 use multigrain_protocol::coherence::{Entry, Holder};
-use multigrain_protocol::invalidation::TreeShape;
+use multigrain_protocol::invalidation_tree::TreeShape;
 use multigrain_protocol::release::ReleaseTracker;
 use multigrain_protocol::sync::SyncTables;
 use multigrain_protocol::{Cell, SyncCell, Tables, hlrc, mgs};

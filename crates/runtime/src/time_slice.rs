@@ -1,18 +1,19 @@
-//! How long a thread runs when its turn has come: who has a short slice gets a processor soon after it wakes, also where threads of the
-//! program poll and give none up (EEVDF's, Linux 6.12). It takes no larger share of a processor.
+//! How long a thread runs when its turn has come: who has a short slice gets a processor soon after it wakes, before threads that compute
+//! or poll (EEVDF's, Linux 6.12). It takes no larger share of a processor.
+#![expect(unsafe_code, reason = "a scheduling attribute of the kernel")]
 
 use core::mem::{MaybeUninit, size_of};
 
-/// Of the threads of a site, which wait for faults and messages and then do microseconds of work; the least there is.
+/// Of threads that wait for faults and messages and then do microseconds of work; the least there is.
 const SHORT_NS: u64 = 100_000;
 
 /// The slice of threads that this one makes from now on, and its own; false where the kernel has one for all.
-pub(super) fn be_short() -> bool {
+pub fn be_short() -> bool {
     set(SHORT_NS)
 }
 
 /// As the kernel thinks best, for the program. Makes system calls alone.
-pub(super) fn be_ordinary() -> bool {
+pub fn be_ordinary() -> bool {
     set(0)
 }
 

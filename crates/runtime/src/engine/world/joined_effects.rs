@@ -38,7 +38,7 @@ struct JoinedMessage {
 
 /// What the steps of a run want done.
 #[derive(Debug, Default)]
-pub(super) struct RunEffects {
+pub(super) struct JoinedEffects {
     protections: SmallVec<[Protection; 2]>,
     messages: Vec<JoinedMessage>,
     /// The minipage of the last message, and that message's place: a later one about it comes behind.
@@ -47,7 +47,7 @@ pub(super) struct RunEffects {
     pub(super) zeros: ClosedZeros,
 }
 
-impl RunEffects {
+impl JoinedEffects {
     pub(super) fn protect(&mut self, minipage: MinipageId, from: Access, to: Access) {
         let same = |last: &&mut Protection| (last.from, last.to) == (from, to);
         let joined = self.protections.last_mut().filter(same).is_some_and(|last| {
@@ -113,8 +113,8 @@ impl<'a> RealWorld<'a> {
     pub(in crate::engine) fn carry_out_run(&mut self) {
         let Some(gathered) = &mut self.gathered else { return };
         let zeros = core::mem::take(&mut gathered.zeros);
-        let RunEffects { protections, messages, .. } =
-            core::mem::replace(gathered, RunEffects { zeros, ..RunEffects::default() });
+        let JoinedEffects { protections, messages, .. } =
+            core::mem::replace(gathered, JoinedEffects { zeros, ..JoinedEffects::default() });
         for Protection { run, from, to } in protections {
             self.change_protection(run, from, to);
         }
@@ -156,12 +156,12 @@ mod tests {
         turns: Turns::NONE,
     };
 
-    fn send(gathered: &mut RunEffects, to: u16, index: u32, body: PageMessage, bytes: usize) {
+    fn send(gathered: &mut JoinedEffects, to: u16, index: u32, body: PageMessage, bytes: usize) {
         let minipage = MinipageId::new(AreaId(1), index);
         gathered.send((NodeId(to), false), (minipage, body.about(minipage)), bytes);
     }
 
-    fn runs(gathered: &RunEffects) -> Vec<(u16, u32, u32)> {
+    fn runs(gathered: &JoinedEffects) -> Vec<(u16, u32, u32)> {
         let of =
             |joined: &JoinedMessage| (joined.to.0, joined.run.first().index(), joined.run.count());
         gathered.messages.iter().map(of).collect()
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn messages_that_are_alike_are_one_for_each_node() {
-        let mut gathered = RunEffects::default();
+        let mut gathered = JoinedEffects::default();
         for index in 4..8 {
             send(&mut gathered, 1, index, REQUEST, 0);
             send(&mut gathered, 2, index, REQUEST, 0);
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn messages_about_a_minipage_keep_their_order() {
-        let mut gathered = RunEffects::default();
+        let mut gathered = JoinedEffects::default();
         send(&mut gathered, 1, 4, ACK, 0);
         send(&mut gathered, 1, 4, REQUEST, 0);
         // Here the other way about: the request must not join the one behind the ack.
@@ -192,14 +192,14 @@ mod tests {
     #[test]
     fn contents_go_together_up_to_what_a_link_takes() {
         let most = u32::try_from(MAX_RUN_BYTES / 4096).unwrap();
-        let mut gathered = RunEffects::default();
+        let mut gathered = JoinedEffects::default();
         (0..most + 1).for_each(|index| send(&mut gathered, 1, index, REPLY, 4096));
         assert_eq!(runs(&gathered), [(1, 0, most), (1, most, 1)]);
     }
 
     #[test]
     fn neighbours_that_are_protected_alike_are_protected_together() {
-        let mut gathered = RunEffects::default();
+        let mut gathered = JoinedEffects::default();
         let (none, read, write) = (Access::NoAccess, Access::ReadOnly, Access::ReadWrite);
         for (index, to) in (0..).zip([read, read, write, read]) {
             gathered.protect(MinipageId::new(AreaId(1), index), none, to);
