@@ -324,7 +324,7 @@ static void print_table(const char *input, const char *grain, size_t shared_byte
     print_row("this run", &ours);
 }
 
-static void print_result(const char *verdict)
+static void print_result(const char *verdict, size_t declared)
 {
     const struct shm_counts *c = &run.total.counts;
 
@@ -332,6 +332,7 @@ static void print_result(const char *verdict)
            run.app->name, shm_nodes(), shm_threads(), run.elapsed_ms, verdict,
            (unsigned long long)c->views, (unsigned long long)c->barriers,
            (unsigned long long)c->locks);
+    printf(" declared=%zu", declared);
     printf(" shared=%llu read_faults=%llu write_faults=%llu messages=%llu bytes=%llu competing=%llu",
            (unsigned long long)c->shared_bytes, (unsigned long long)c->read_faults,
            (unsigned long long)c->write_faults, (unsigned long long)c->messages,
@@ -359,7 +360,7 @@ int app_finish(const char *input, const char *grain, size_t shared_bytes)
         print_table(input, grain, shared_bytes);
         printf("time: %.2f ms\n", run.elapsed_ms);
         printf("check: %s%s%s\n", verdict, run.failed ? ": " : "", run.difference);
-        print_result(verdict);
+        print_result(verdict, shared_bytes);
     }
     shm_finish();
     return run.failed ? 1 : 0;

@@ -111,7 +111,7 @@ complete -c multigrain -n "__fish_multigrain_using_subcommand doctor" -s h -l he
 complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and not __fish_seen_subcommand_from costs mirage paths programs views node" -s h -l help -d 'Print help'
 complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and not __fish_seen_subcommand_from costs mirage paths programs views node" -f -a "costs" -d 'What faults, fetches, messages, locks and barriers cost here, next to the physical floor'
 complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and not __fish_seen_subcommand_from costs mirage paths programs views node" -f -a "mirage" -d 'Tables 1 to 7 and Figures 4, 6 and 7 of MIRAGE+ beside ours: page faults, compression, battleship, matrices'
-complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and not __fish_seen_subcommand_from costs mirage paths programs views node" -f -a "paths" -d 'What access paths (run --path) cost: making memory, updating a page, fetching one, whole applications'
+complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and not __fish_seen_subcommand_from costs mirage paths programs views node" -f -a "paths" -d 'What access paths (run --path) cost: Tables 1 to 3 and Figures 10 to 15 of ParADE beside ours'
 complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and not __fish_seen_subcommand_from costs mirage paths programs views node" -f -a "programs" -d 'How far programs on two nodes are from threads, from their floors, and where their time goes'
 complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and not __fish_seen_subcommand_from costs mirage paths programs views node" -f -a "views" -d 'What many views cost: reading an array through 1 to 1664 of them (Figure 5)'
 complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and not __fish_seen_subcommand_from costs mirage paths programs views node" -f -a "node" -d 'One node of a measuring job'
@@ -136,7 +136,14 @@ complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and __fish_
 complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and __fish_seen_subcommand_from mirage" -l quick -d 'Few samples, one run, small inputs: to see that it works'
 complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and __fish_seen_subcommand_from mirage" -l json -d 'Prints one JSON object'
 complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and __fish_seen_subcommand_from mirage" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and __fish_seen_subcommand_from paths" -l apps-dir -d 'Where the applications are; where there are none their table is left out' -r -F
+complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and __fish_seen_subcommand_from paths" -l only -d 'Which parts, separated by commas [default: all]' -r -f -a "calls\t'Table 1: bare system calls'
+operations\t'The same of each path as a whole: making memory, updating a page, ending'
+characteristics\t'Table 2: what the applications share'
+initialization\t'Table 3: making that much memory'
+fetches\t'Figure 10: a page fetched from another node'
+programs\t'Figures 11 to 15: applications, and races for a page'"
+complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and __fish_seen_subcommand_from paths" -l apps-dir -d 'Where the applications are; where there are none their tables are left out' -r -F
+complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and __fish_seen_subcommand_from paths" -l svg -d 'Draws Figures 10 and 11 as SVG images into this directory' -r -F
 complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and __fish_seen_subcommand_from paths" -l json -d 'Prints one JSON object'
 complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and __fish_seen_subcommand_from paths" -l quick -d 'Few samples and small inputs: to see that it works'
 complete -c multigrain -n "__fish_multigrain_using_subcommand bench; and __fish_seen_subcommand_from paths" -s h -l help -d 'Print help (see more with \'--help\')'

@@ -238,3 +238,29 @@ fn the_summary_names_the_allocation_whose_pages_go_to_and_fro_for_nothing() {
     let (_, stats) = summarized(&launcher, &dir, &[program, small[0], small[1]]);
     assert!(stats["nodes"][0]["stats"]["sharing"].is_null(), "{stats}");
 }
+
+/// ParADE's Table 2, on small inputs: what the programs declare is what they allocate, rounded up, beside what the report
+/// needs.
+#[test]
+fn bench_paths_counts_what_the_applications_of_parade_share() {
+    let dir = TestDir::new();
+    let apps = ["cg", "ep", "helmholtz", "md"];
+    let launcher = apps.map(|app| build(&dir, app).0).into_iter().next().unwrap();
+    let mut bench = Command::new(launcher);
+    bench.args(["bench", "paths", "--quick", "--json", "--only", "characteristics", "--apps-dir"]);
+    let output = bench.arg(dir.path()).stdin(Stdio::null()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let of = |shared: &Value, key: &str| shared[key].as_f64().unwrap_or_else(|| panic!("{shared}"));
+    let shared = result["characteristics"].as_array().unwrap();
+    let declared = shared.iter().map(|shared| of(shared, "declared_bytes"));
+    // Of cg begins, columns and values of 64 elements a row, and five vectors; three fields of helmholtz; three vectors a particle.
+    let cg = 1401 * 8 + 1400 * 64 * 12 + 5 * 1400 * 8;
+    assert!(declared.eq([cg, 0, 3 * 90 * 70 * 8, 3 * 45 * 3 * 8].map(f64::from)), "{shared:?}");
+    let report = of(&shared[1], "allocated_bytes");
+    for shared in shared {
+        let [declared, allocated] =
+            ["declared_bytes", "allocated_bytes"].map(|key| of(shared, key));
+        assert!((declared..1.4 * declared + 1.0).contains(&(allocated - report)), "{shared}");
+    }
+}

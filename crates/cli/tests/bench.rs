@@ -48,7 +48,49 @@ fn paths_has_every_access_path_with_its_operations_and_a_fetch() {
             assert!(way[1][operation]["median_us"].as_f64().unwrap() > 0.0, "{operation}: {way}");
         }
     }
-    assert_eq!(result["programs"].as_array().unwrap().len(), 0);
+    for table in ["characteristics", "programs"] {
+        assert_eq!(result[table].as_array().unwrap().len(), 0, "{table}");
+    }
+    paths_tables(&result);
+}
+
+/// ParADE's Tables 1 and 3.
+fn paths_tables(result: &Value) {
+    let is_time = |time: &Value| time["median_us"].as_f64().unwrap() > 0.0;
+    let calls = result["calls"]["calls"].as_array().unwrap();
+    assert_eq!(calls.len(), 17);
+    assert!(calls.iter().all(|call| is_time(&call["page"]) && is_time(&call["large"])));
+    assert!(is_time(&result["calls"]["trap"]));
+    let made = result["initialization"].as_array().unwrap();
+    let sizes = made.iter().map(|of| (of["application"].as_str().unwrap(), of["mib"].as_u64()));
+    let papers = [("CG", 64), ("EP", 0), ("Helmholtz", 32), ("MD", 1)];
+    assert!(sizes.eq(papers.map(|(application, mib)| (application, Some(mib)))), "{made:?}");
+    for of in made {
+        let paths = of["paths"].as_array().unwrap();
+        assert!(paths.len() == 4 && paths.iter().all(is_time), "{of}");
+        for bare in ["floor", "written", "forked"] {
+            assert_eq!(of[bare]["samples"], 2, "{of}");
+        }
+    }
+}
+
+#[test]
+fn paths_draws_its_figures_and_measures_the_parts_it_is_asked_for() {
+    let place = std::env::temp_dir().join(format!("multigrain-paths-{}", std::process::id()));
+    std::fs::create_dir(&place).unwrap();
+    let (parts, svg) = (["--only", "fetches,programs"], place.to_str().unwrap());
+    let result = bench(
+        &[&["paths", "--quick", "--json", "--apps-dir", "/nonexistent", "--svg", svg], &parts[..]]
+            .concat(),
+    );
+    let figures = ["paths-10.svg", "paths-11.svg"]
+        .map(|figure| std::fs::read_to_string(place.join(figure)).unwrap());
+    std::fs::remove_dir_all(&place).unwrap();
+    assert_eq!(result.as_object().unwrap().len(), 2);
+    // The background, and one for each path and guard and for the four floors.
+    let ways = result["fetches"].as_array().unwrap().len();
+    assert_eq!(figures[0].matches("<rect").count(), 1 + ways + 4);
+    assert_eq!(figures[1].matches("<rect").count(), 1);
 }
 
 #[test]

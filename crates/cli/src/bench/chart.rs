@@ -61,8 +61,29 @@ impl Scale {
 }
 
 impl Chart {
-    /// The whole image.
+    /// The whole image, with lines.
     pub(crate) fn draw(&self, lines: &[Line]) -> String {
+        self.image(lines, |svg, line, number| self.line(svg, line, colour(number)))
+    }
+
+    /// The whole image, with bars beside each other for the points of the same place; places are 1 apart.
+    pub(crate) fn bars(&self, lines: &[Line]) -> String {
+        #[expect(clippy::cast_precision_loss, reason = "a handful of bars")]
+        let share = |number: usize| 0.8 * number as f64 / lines.len() as f64 - 0.4;
+        self.image(lines, |svg, line, number| {
+            for &(x, y) in &line.points {
+                let (left, top) = (self.x(x + share(number)), self.y(y));
+                let (width, height) = (self.x(x + share(number + 1)) - left - 2.0, BOTTOM - top);
+                let _ = writeln!(
+                    svg,
+                    "<rect x=\"{left:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" fill=\"{}\"/>",
+                    colour(number)
+                );
+            }
+        })
+    }
+
+    fn image(&self, lines: &[Line], mut drawn: impl FnMut(&mut String, &Line, usize)) -> String {
         let mut svg = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" \
              font-family=\"sans-serif\" font-size=\"13\">\n\
@@ -73,9 +94,8 @@ impl Chart {
         label(&mut svg, (LEFT + RIGHT) / 2.0, 26.0, "middle", self.title);
         self.axes(&mut svg);
         for (number, line) in lines.iter().enumerate() {
-            let colour = COLOURS[number % COLOURS.len()];
-            self.line(&mut svg, line, colour);
-            legend(&mut svg, &line.name, colour, number);
+            drawn(&mut svg, line, number);
+            legend(&mut svg, &line.name, colour(number), number);
         }
         svg.push_str("</svg>\n");
         svg
@@ -143,6 +163,10 @@ impl Chart {
     }
 }
 
+fn colour(number: usize) -> &'static str {
+    COLOURS[number % COLOURS.len()]
+}
+
 fn legend(svg: &mut String, name: &str, colour: &str, number: usize) {
     #[expect(clippy::cast_precision_loss, reason = "a handful of lines")]
     let at = TOP + 10.0 + 22.0 * number as f64;
@@ -172,5 +196,22 @@ mod tests {
         let chart = Chart { name: "", title: "", x: axis(linear), y: axis(doubling) };
         assert!((chart.x(0.0) - LEFT).abs() < 1e-9 && (chart.x(10.0) - RIGHT).abs() < 1e-9);
         assert!((chart.y(0.25) - BOTTOM).abs() < 1e-9 && (chart.y(16.0) - TOP).abs() < 1e-9);
+    }
+
+    #[test]
+    fn bars_stand_side_by_side_on_the_axis() {
+        let axis =
+            |first, last| Axis { label: "", scale: Scale::Linear(first, last), ticks: Vec::new() };
+        let chart = Chart { name: "", title: "", x: axis(-0.5, 1.5), y: axis(0.0, 10.0) };
+        let line =
+            |name: &str| Line { name: name.to_owned(), points: vec![(0.0, 5.0), (1.0, 10.0)] };
+        let svg = chart.bars(&[line("a"), line("b")]);
+        // Of the 576 to the right and the 356 upwards.
+        assert!(
+            svg.contains("<rect x=\"92.8\" y=\"222.0\" width=\"113.2\" height=\"178.0\""),
+            "{svg}"
+        );
+        assert!(svg.contains("<rect x=\"208.0\" y=\"222.0\""), "{svg}");
+        assert_eq!(svg.matches("<rect").count(), 5);
     }
 }

@@ -5,7 +5,7 @@
 //! | `costs/` | `bench costs` (Millipage 4.2, Table 1): starts the measuring jobs, prints the table |
 //! | `node/` | the measuring programs themselves: this binary again, started by `multigrain run` |
 //! | `programs/` | `bench programs`: the applications compared with threads and with lower bounds |
-//! | `paths/` | `bench paths` (ParADE 5.2: Table 1, Figures 10 and 11) |
+//! | `paths/` | `bench paths` (ParADE 5.2 and 5.3: Tables 1 to 3, Figures 10 to 15) |
 //! | `mirage/` | `bench mirage` (MIRAGE+ 4 and 5: Tables 1 to 7, Figures 4, 6 and 7) |
 //! | `views/` | `bench views` (Millipage 4.1, Figure 5) |
 //! | `result` | what an application reports |

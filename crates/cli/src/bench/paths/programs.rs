@@ -6,33 +6,67 @@ use crate::bench::samples::median;
 use anyhow::{Context, Result, ensure};
 use multigrain_memory::AccessPath;
 use serde::Serialize;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Nodes of two threads each, as the paper's.
-const NODES: [u32; 2] = [2, 4];
+pub(super) const NODES: [u32; 2] = [2, 4];
 
-/// Name, input, and a small one.
-const PROGRAMS: [(&str, &[&str], &[&str]); 4] = [
-    (
-        "cg",
-        &["--rows", "7000", "--nonzeros", "8", "--shift", "12"],
-        &["--rows", "1400", "--nonzeros", "7", "--shift", "10"],
-    ),
-    ("ep", &["--log2", "24"], &["--log2", "18"]),
-    (
-        "helmholtz",
-        &["--rows", "500", "--cols", "500", "--iterations", "50"],
-        &["--rows", "90", "--cols", "70"],
-    ),
-    ("md", &["--particles", "300", "--steps", "60"], &["--particles", "45", "--steps", "30"]),
+/// One of ParADE's applications.
+pub(super) struct Program {
+    pub(super) name: &'static str,
+    /// What its times are of, and a small one.
+    input: &'static [&'static str],
+    pub(super) small: &'static [&'static str],
+    /// The paper's, with as few steps as there can be.
+    pub(super) papers: &'static [&'static str],
+    /// What the paper's Table 2 says of it.
+    pub(super) paper: [&'static str; 2],
+}
+
+pub(super) const PROGRAMS: [Program; 4] = [
+    Program {
+        name: "cg",
+        input: &["--rows", "7000", "--nonzeros", "8", "--shift", "12"],
+        small: &["--rows", "1400", "--nonzeros", "7", "--shift", "10"],
+        papers: &["--rows", "14000", "--nonzeros", "11", "--iterations", "1"],
+        paper: ["class A", "64"],
+    },
+    Program {
+        name: "ep",
+        input: &["--log2", "24"],
+        small: &["--log2", "18"],
+        papers: &["--log2", "18"],
+        paper: ["class A", "0"],
+    },
+    Program {
+        name: "helmholtz",
+        input: &["--rows", "500", "--cols", "500", "--iterations", "50"],
+        small: &["--rows", "90", "--cols", "70"],
+        papers: &["--rows", "1000", "--cols", "1000", "--iterations", "1"],
+        paper: ["1000 x 1000", "32"],
+    },
+    Program {
+        name: "md",
+        input: &["--particles", "300", "--steps", "60"],
+        small: &["--particles", "45", "--steps", "30"],
+        papers: &["--particles", "500", "--steps", "1"],
+        paper: ["1000 iterations", "1"],
+    },
 ];
+
+impl Program {
+    /// Where it is, if it is built.
+    pub(super) fn place(&self, apps: &Path) -> Option<PathBuf> {
+        Some(apps.join(format!("{}-mg", self.name))).filter(|place| place.is_file())
+    }
+}
 
 /// One application on so many nodes.
 #[derive(Debug, Serialize)]
 pub(super) struct Done {
-    program: &'static str,
-    nodes: u32,
+    pub(super) program: &'static str,
+    pub(super) nodes: u32,
     /// Milliseconds of the measured section, in the order of [`AccessPath::ALL`].
     millis: Vec<f64>,
     /// By the first of these paths.
@@ -40,22 +74,27 @@ pub(super) struct Done {
     racing: f64,
 }
 
+impl Done {
+    /// Of the read faults those in a race.
+    pub(super) fn share(&self) -> f64 {
+        if self.read_faults > 0.0 { self.racing / self.read_faults } else { 0.0 }
+    }
+}
+
 pub(super) fn measure(apps: &Path, quick: bool) -> Result<Vec<Done>> {
     let rounds = if quick { 1 } else { 3 };
     let mut all = Vec::new();
-    for &(program, input, small) in &PROGRAMS {
-        let place = apps.join(format!("{program}-mg"));
-        if !place.is_file() {
-            continue;
-        }
+    for program in &PROGRAMS {
+        let Some(place) = program.place(apps) else { continue };
+        let input = if quick { program.small } else { program.input };
         for nodes in NODES {
             let mut lines: Vec<Vec<ResultLine>> = AccessPath::ALL.map(|_| Vec::new()).into();
             for _ in 0..rounds {
                 for (path, lines) in AccessPath::ALL.into_iter().zip(&mut lines) {
-                    lines.push(ran(&place, path, nodes, if quick { small } else { input })?);
+                    lines.push(ran(&place, path, nodes, input)?);
                 }
             }
-            all.push(done((program, nodes), &lines)?);
+            all.push(done((program.name, nodes), &lines)?);
         }
     }
     Ok(all)
@@ -79,10 +118,14 @@ fn ran(program: &Path, path: AccessPath, nodes: u32, input: &[&str]) -> Result<R
     command.args(["run", "--path", path.name(), "--guard", "mprotect", "--learn", "off"]);
     command.args(["-n", &nodes.to_string(), "-t", "2", "--consistency", "lazy-release"]);
     command.args(["--no-tag-output", "--no-summary", "--timeout", "300", "--"]).arg(program);
-    let output = command.args(input).stdin(Stdio::null()).stderr(Stdio::inherit()).output()?;
-    let what = || format!("{} on {nodes} nodes by --path {path}", program.display());
-    ensure!(output.status.success(), "{} ended with {}", what(), output.status);
-    ResultLine::find(&String::from_utf8_lossy(&output.stdout)).with_context(what)
+    command.args(input);
+    result(command, &format!("{} on {nodes} nodes by --path {path}", program.display()))
+}
+
+pub(super) fn result(mut command: Command, what: &str) -> Result<ResultLine> {
+    let output = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output()?;
+    ensure!(output.status.success(), "{what} ended with {}", output.status);
+    ResultLine::find(&String::from_utf8_lossy(&output.stdout)).with_context(|| what.to_owned())
 }
 
 pub(super) fn text(all: &[Done]) -> String {
@@ -93,10 +136,9 @@ pub(super) fn text(all: &[Done]) -> String {
     let rows = all.iter().map(|done| {
         let first = done.millis.first().copied().unwrap_or_default();
         let ratios = done.millis.iter().skip(1).map(|ms| format!("{:.2}", ms / first));
-        let share = if done.read_faults > 0.0 { done.racing / done.read_faults } else { 0.0 };
         let names = [done.program.to_owned(), done.nodes.to_string(), format!("{first:.0}")];
         let counts = [format!("{:.0}", done.read_faults), format!("{:.0}", done.racing)];
-        let share = format!("{:.0} %", share * 100.0);
+        let share = format!("{:.0} %", done.share() * 100.0);
         names.into_iter().chain(ratios).chain(counts).chain([share]).collect()
     });
     let heads = [
@@ -111,8 +153,8 @@ pub(super) fn text(all: &[Done]) -> String {
         "share",
     ];
     format!(
-        "Applications of two threads a node, lazily consistent, guard mprotect, --learn off (ParADE Figures 11 to 15): the time by \
-         memfd, by the others against it, and read faults while another thread of the node was served the page\n{}",
+        "Figures 11 to 15: applications of two threads a node, lazily consistent, guard mprotect, --learn off: the time by memfd, by\n\
+         the others against it, and read faults while another thread of the node was served the page. The paper's have no numbers\n{}",
         table(heads, rows)
     )
 }
