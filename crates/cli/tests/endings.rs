@@ -299,7 +299,7 @@ fn warden(launcher: u32) -> Pid {
         found = children_named(launcher, "mg-warden").first().copied();
         found.is_some()
     });
-    found.unwrap()
+    found.expect("a warden was seen")
 }
 
 #[test]
