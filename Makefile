@@ -99,6 +99,12 @@ soak: apps
 test-hosts-long: apps
 	MULTIGRAIN_APPS=$(APPS) $(CARGO) test -p multigrain-cli --test hosts_long -- --ignored --nocapture --test-threads 1
 
+# A crate of others is built once for each set of features that it is wanted with, and with it all that need it; packages
+# that are selected and tests decide about them, whatever is built. So what is not a test of its own package selects these
+# as well, and then has the features of `cargo test --workspace`. (The tests of shuttle and loom have the command, which
+# has no --lib.)
+ALIKE = -p multigrain-cli -p multigrain-protocol --test mutants
+
 # Seeded faults (crates/protocol/src/mutants): which tool catches which. No other command has them, so
 # this one is copied away from where cargo puts the next; what it shares with the tests is built once.
 # The short form is the model checkers against those of the protocol, and the tools for flags and
@@ -114,19 +120,20 @@ test-mutants: build-mutants
 	$(TARGET)/mutants/multigrain bounds
 
 build-mutants:
-	$(CARGO) build -p multigrain-cli --features mutants
+	$(CARGO) build $(ALIKE) --features multigrain-cli/mutants --bin multigrain
 	install -D $(TARGET)/debug/multigrain $(TARGET)/mutants/multigrain
 
 # Hostile input (fuzz/fuzz_targets): the corpus again, then new input, guided by coverage. Needs g++ for libFuzzer.
 fuzz:
 	fuzz/run.sh 3600 --proof docs/PROOF.md
 
-FUZZ = -p multigrain-fuzz --features targets
+FUZZERS = $(notdir $(wildcard fuzz/corpus/*))
+FUZZ = -p multigrain-fuzz $(ALIKE) --features multigrain-fuzz/targets $(FUZZERS:%=--bin %)
 
 # The corpus once more, and inputs near it for two seconds each. An ordinary build, which shares all it can.
 fuzz-short:
 	$(CARGO) build $(FUZZ)
-	for target in $(notdir $(wildcard fuzz/corpus/*)); do \
+	for target in $(FUZZERS); do \
 		echo "fuzz $$target"; timeout 120 $(TARGET)/debug/$$target 2 fuzz/corpus/$$target || exit 1; \
 	done
 
@@ -140,8 +147,8 @@ miri:
 	$(CARGO) +nightly miri test -p multigrain-transport -p multigrain-runtime --lib
 
 # The lists of what is built for them.
-SHUTTLE = -p multigrain-transport -p multigrain-runtime --lib --features multigrain-runtime/shuttle
-LOOM = -p multigrain-transport -p multigrain-runtime --lib --features multigrain-runtime/loom
+SHUTTLE = -p multigrain-transport -p multigrain-runtime -p multigrain-cli --lib --features multigrain-runtime/shuttle
+LOOM = -p multigrain-transport -p multigrain-runtime -p multigrain-cli --lib --features multigrain-runtime/loom
 
 # MULTIGRAIN_SCHEDULES=10000 for the long form.
 shuttle:
