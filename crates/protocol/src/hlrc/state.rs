@@ -48,10 +48,13 @@ pub struct HomeMoves {
 pub enum Home {
     /// As [`Home::Exclusive`], and never fetched yet: the first to touch it becomes the home.
     Fresh,
-    /// No other node ever had a copy: writes need no notice.
+    /// No other node has a copy, but for those that a notice of an earlier release names: writes need no notice.
     Exclusive,
     /// Read-only until the next write, which traps.
     Clean,
+    /// As [`Home::Clean`], and no node has got it since its last release, whose notice names all copies there are: the
+    /// next write makes it exclusive.
+    Released,
     /// As [`Home::Clean`], but it came as a dynamic home and nobody here has written it since.
     Transferred {
         /// Migrations known of then.
@@ -215,7 +218,9 @@ impl Copy {
     #[must_use]
     pub fn access(&self) -> Access {
         match self {
-            Self::Home { home: Home::Clean | Home::Transferred { .. }, .. } => Access::ReadOnly,
+            Self::Home {
+                home: Home::Clean | Home::Released | Home::Transferred { .. }, ..
+            } => Access::ReadOnly,
             Self::Home {
                 home:
                     Home::Fresh
@@ -255,7 +260,7 @@ impl Copy {
         matches!(self, Self::Home { home: Home::Fresh, .. })
     }
 
-    /// Whether this is the home and no other node ever had a copy.
+    /// Whether this is the home, and writes need no notice.
     #[must_use]
     pub fn is_exclusive(&self) -> bool {
         matches!(self, Self::Home { home: Home::Fresh | Home::Exclusive, .. })

@@ -18,7 +18,9 @@ pub(super) fn at_home(
     out: &mut Effects,
 ) {
     use AccessEvent as E;
-    use Home::{Clean, Dirty, Exclusive, Fresh, OpenedAhead, Tracked, TrackedDirty, Transferred};
+    use Home::{
+        Clean, Dirty, Exclusive, Fresh, OpenedAhead, Released, Tracked, TrackedDirty, Transferred,
+    };
 
     let minipage = context.minipage;
     match (event, *home) {
@@ -29,8 +31,14 @@ pub(super) fn at_home(
             out.push(Effect::Wake { thread: *thread });
             *home = Dirty;
         }
+        // Who has a copy will have heard of the last release before it learns of this write.
+        (E::Fault { thread, kind: Kind::Write }, Released) => {
+            open_exclusive(home, context, out);
+            out.push(Effect::Wake { thread: *thread });
+        }
+        (E::OpenAhead, Released) => open_exclusive(home, context, out),
         // Spurious: the access is there already, only the page tables lag.
-        (E::Fault { thread, kind: Kind::Read }, Clean | Transferred { .. }) => {
+        (E::Fault { thread, kind: Kind::Read }, Clean | Released | Transferred { .. }) => {
             out.push(Effect::Reprotect { minipage, access: Access::ReadOnly });
             out.push(Effect::Wake { thread: *thread });
         }
@@ -56,6 +64,7 @@ pub(super) fn at_home(
             Fresh
             | Exclusive
             | Clean
+            | Released
             | Transferred { .. }
             | Dirty
             | OpenedAhead { .. }
@@ -63,6 +72,13 @@ pub(super) fn at_home(
             | TrackedDirty,
         ) => {}
     }
+}
+
+/// Writes need no notice until another node asks for it.
+fn open_exclusive(home: &mut Home, context: &EngineContext, out: &mut Effects) {
+    let (minipage, from, to) = (context.minipage, Access::ReadOnly, Access::ReadWrite);
+    out.push(Effect::Protect { minipage, from, to });
+    *home = Home::Exclusive;
 }
 
 pub(super) fn away(

@@ -19,7 +19,9 @@ pub(super) fn at_home(
     out: &mut Effects,
 ) -> Result<(), Illegal> {
     use FlushEvent as E;
-    use Home::{Clean, Dirty, Exclusive, Fresh, OpenedAhead, Tracked, TrackedDirty, Transferred};
+    use Home::{
+        Clean, Dirty, Exclusive, Fresh, OpenedAhead, Released, Tracked, TrackedDirty, Transferred,
+    };
 
     let minipage = context.minipage;
     match (event, *home) {
@@ -28,7 +30,7 @@ pub(super) fn at_home(
             out.push(Effect::Protect { minipage, from, to });
             let flush = *flush;
             out.push(Effect::Flushed { minipage, flush, awaited: false, notice: true });
-            *home = Clean;
+            *home = Released;
         }
         // It stays open. What is written after it was found is found the next time.
         (E::Release { flush }, TrackedDirty) => {
@@ -39,12 +41,15 @@ pub(super) fn at_home(
             });
             *home = Tracked;
         }
-        (E::Release { .. }, Fresh | Exclusive | Clean | Transferred { .. } | Tracked) => {}
+        (
+            E::Release { .. },
+            Fresh | Exclusive | Clean | Released | Transferred { .. } | Tracked,
+        ) => {}
 
         // Known already, or nobody else has a copy of it (exclusive), or its next write traps.
         (
             E::FoundWritten,
-            Fresh | Exclusive | Clean | Transferred { .. } | Dirty | TrackedDirty,
+            Fresh | Exclusive | Clean | Released | Transferred { .. } | Dirty | TrackedDirty,
         ) => {}
         (E::FoundWritten, OpenedAhead { .. }) => {
             out.push(Effect::DropTwin { minipage });
@@ -61,21 +66,43 @@ pub(super) fn at_home(
 
         (
             E::Diff { writer, flush },
-            at @ (Clean | Transferred { .. } | Dirty | Tracked | TrackedDirty),
+            at @ (Exclusive
+            | Clean
+            | Released
+            | Transferred { .. }
+            | Dirty
+            | Tracked
+            | TrackedDirty),
         ) => {
-            let open = matches!(at, Dirty | Tracked | TrackedDirty);
+            let open = matches!(at, Exclusive | Dirty | Tracked | TrackedDirty);
             let open = mutant!("writable-home-merged-as-closed": false, else open);
             out.push(Effect::MergeDiffs { minipage, open });
             mutant!("diff-not-merged" => {
                 out.retain(|effect| !matches!(effect, Effect::MergeDiffs { .. }));
             });
             acknowledge(context, *writer, *flush, out);
+            // The writer has a copy.
+            match at {
+                Exclusive => {
+                    out.push(Effect::Dirty { minipage });
+                    *home = Dirty;
+                }
+                Released => *home = Clean,
+                Fresh
+                | Clean
+                | Transferred { .. }
+                | Dirty
+                | OpenedAhead { .. }
+                | Tracked
+                | TrackedDirty => {}
+            }
         }
         (
             E::DiffAck { flush, count },
             Fresh
             | Exclusive
             | Clean
+            | Released
             | Transferred { .. }
             | Dirty
             | OpenedAhead { .. }
@@ -85,11 +112,18 @@ pub(super) fn at_home(
 
         // What no correct peer sends: a diff of a copy nobody has. And the world looks at what was opened ahead
         // before this, and at nothing else.
-        (E::Diff { .. }, Fresh | Exclusive | OpenedAhead { .. })
+        (E::Diff { .. }, Fresh | OpenedAhead { .. })
         | (E::Release { .. }, OpenedAhead { .. })
         | (
             E::FoundUnwritten,
-            Fresh | Exclusive | Clean | Transferred { .. } | Dirty | Tracked | TrackedDirty,
+            Fresh
+            | Exclusive
+            | Clean
+            | Released
+            | Transferred { .. }
+            | Dirty
+            | Tracked
+            | TrackedDirty,
         ) => return Err(home.illegal()),
     }
     Ok(())

@@ -21,13 +21,29 @@ pub(super) fn at_home(
     out: &mut Effects,
 ) -> Result<Option<Copy>, Illegal> {
     use FetchEvent as E;
-    use Home::{Clean, Dirty, Exclusive, Fresh, OpenedAhead, Tracked, TrackedDirty, Transferred};
+    use Home::{
+        Clean, Dirty, Exclusive, Fresh, OpenedAhead, Released, Tracked, TrackedDirty, Transferred,
+    };
 
     match (event, *home) {
         // First touch: the first to ask for what was never written is the home.
         (E::Fetch { requester, zero: true, .. }, Fresh) if *requester != context.me => {
             send(context, *requester, HlrcMessage::FirstTouch, out);
             return Ok(Some(Copy::Away(Away::left(*requester, Page::Invalid, moves))));
+        }
+        (
+            E::Fetch { requester, zero: false, waits: true },
+            at @ (Exclusive | Clean | Released | Transferred { .. }),
+        ) if dynamic::follows(at, moves, context, epoch) && *requester != context.me => {
+            if at == Exclusive {
+                let (minipage, from, to) = (context.minipage, Access::ReadWrite, Access::ReadOnly);
+                out.push(Effect::Protect { minipage, from, to });
+            }
+            send(context, *requester, HlrcMessage::HomeTransfer, out);
+            mutant!("former-home-stays" => {
+                return Ok(None);
+            });
+            return Ok(Some(Copy::Away(Away::left(*requester, Page::Clean, moves))));
         }
         // The first copy elsewhere: from now on writes are noticed.
         (E::Fetch { requester, zero: false, .. }, Fresh | Exclusive)
@@ -40,18 +56,9 @@ pub(super) fn at_home(
             });
             send(context, *requester, HlrcMessage::Data, out);
         }
-        (E::Fetch { requester, zero: false, waits: true }, at @ (Clean | Transferred { .. }))
-            if dynamic::follows(at, moves, context, epoch) && *requester != context.me =>
-        {
-            send(context, *requester, HlrcMessage::HomeTransfer, out);
-            mutant!("former-home-stays" => {
-                return Ok(None);
-            });
-            return Ok(Some(Copy::Away(Away::left(*requester, Page::Clean, moves))));
-        }
         (
             E::Fetch { requester, zero: false, .. },
-            Clean | Transferred { .. } | Dirty | Tracked | TrackedDirty,
+            Clean | Released | Transferred { .. } | Dirty | Tracked | TrackedDirty,
         ) if *requester != context.me => {
             mutant!("dirty-home-transferred" => {
                 let waits = matches!(event, E::Fetch { waits: true, .. });
@@ -63,6 +70,9 @@ pub(super) fn at_home(
                     return Ok(Some(Copy::Away(Away::left(*requester, Page::Clean, moves))));
                 }
             });
+            if *home == Released {
+                *home = Clean;
+            }
             send(context, *requester, HlrcMessage::Data, out);
         }
 
@@ -72,6 +82,7 @@ pub(super) fn at_home(
             Fresh
             | Exclusive
             | Clean
+            | Released
             | Transferred { .. }
             | Dirty
             | OpenedAhead { .. }

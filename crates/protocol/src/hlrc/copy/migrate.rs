@@ -15,13 +15,16 @@ pub(super) fn at_home(
     to: NodeId,
     out: &mut Effects,
 ) -> Result<Option<Copy>, Illegal> {
-    use Home::{Clean, Dirty, Exclusive, Fresh, OpenedAhead, Tracked, TrackedDirty, Transferred};
+    use Home::{
+        Clean, Dirty, Exclusive, Fresh, OpenedAhead, Released, Tracked, TrackedDirty, Transferred,
+    };
 
     let stays = to == context.me;
     match home {
         Fresh
         | Exclusive
         | Clean
+        | Released
         | Transferred { .. }
         | Dirty
         | OpenedAhead { .. }
@@ -32,7 +35,7 @@ pub(super) fn at_home(
             moves.count(context, to);
             Ok(None)
         }
-        Clean | Transferred { .. } | Tracked => {
+        Clean | Released | Transferred { .. } | Tracked => {
             moves.count(context, to);
             if home == Tracked && mutant!("tracked-home-stays-writable": false, else true) {
                 let (from, to) = (Access::ReadWrite, Access::ReadOnly);

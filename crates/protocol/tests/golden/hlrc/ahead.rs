@@ -159,10 +159,12 @@ fn a_home_whose_contents_others_see_or_change_is_looked_at_first() {
 #[test]
 fn a_dynamic_home_that_nobody_has_written_goes_on() {
     for (written, sent) in [(true, "0 > 2: Data"), (false, "0 > 2: HomeTransfer")] {
-        let mut cluster = dynamic(3, &[]);
+        let mut cluster = dynamic(4, &[]);
         cluster.access(1, Read);
         cluster.access(0, Write);
         cluster.release(0);
+        cluster.input(3, Input::Prefetch { minipage: M, kind: Read });
+        cluster.settle();
         open_ahead(&mut cluster, 0);
         cluster.leave_unwritten(!written);
         cluster.fault(2, Write);

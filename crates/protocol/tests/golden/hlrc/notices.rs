@@ -5,7 +5,7 @@ use multigrain_protocol::Kind::{Read, Write};
 use multigrain_types::{Access, NodeId, ThreadId};
 
 use super::{lazy, lock, quiescent_barrier, read_by, unlock};
-use crate::cluster::M;
+use crate::cluster::{Cluster, M};
 
 #[test]
 fn a_release_sends_a_diff_home_and_waits_for_its_acknowledgement() {
@@ -31,6 +31,58 @@ fn a_release_sends_a_diff_home_and_waits_for_its_acknowledgement() {
 fn a_release_of_the_home_sends_nothing() {
     let mut cluster = read_by(2, &[1]);
     cluster.access(0, Write);
+    cluster.release(0);
+    assert_eq!(cluster.trace(), ["0: protect ReadWrite to ReadOnly", "0: wake 0"]);
+}
+
+/// Node 0 writes and makes a release; notices that it has in its log then.
+fn write_and_release(cluster: &mut Cluster) -> usize {
+    cluster.fault(0, Write);
+    cluster.release(0);
+    cluster.release_tracker(0).log().notices()
+}
+
+#[test]
+fn a_home_that_nobody_got_since_its_release_is_written_without_notices() {
+    let mut cluster = read_by(3, &[1, 2]);
+    assert_eq!(write_and_release(&mut cluster), 1);
+    cluster.trace();
+    // Whoever learns of this write has heard of the first one.
+    assert_eq!(write_and_release(&mut cluster), 1);
+    let opened = ["0: protect ReadOnly to ReadWrite", "0: wake 0", "0: wake 0"];
+    assert_eq!(cluster.trace(), opened, "and the release leaves it open");
+    lock(&mut cluster, 1);
+    cluster.settle();
+    cluster.fault(1, Read);
+    cluster.settle();
+    let trace = cluster.trace();
+    assert!(trace.contains(&"0 > 1: Data".to_owned()), "{trace:#?}");
+    assert_eq!(cluster.copy(0).access(), Access::ReadOnly);
+    // Node 1 has a copy that no notice names.
+    cluster.fault(0, Write);
+    cluster.release(0);
+    assert_eq!(
+        cluster.trace(),
+        [
+            "0: protect ReadOnly to ReadWrite",
+            "0: wake 0",
+            "0: protect ReadWrite to ReadOnly",
+            "0: wake 0"
+        ]
+    );
+}
+
+#[test]
+fn a_diff_of_a_copy_that_no_notice_has_taken_makes_the_homes_writes_noticed_again() {
+    let mut cluster = read_by(2, &[1]);
+    cluster.access(1, Write);
+    for _ in 0..2 {
+        write_and_release(&mut cluster);
+    }
+    cluster.release(1);
+    cluster.settle();
+    assert_eq!(cluster.copy(0).access(), Access::ReadWrite, "merged as it was open");
+    cluster.trace();
     cluster.release(0);
     assert_eq!(cluster.trace(), ["0: protect ReadWrite to ReadOnly", "0: wake 0"]);
 }

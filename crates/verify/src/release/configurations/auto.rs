@@ -13,72 +13,72 @@ use crate::release::program::{Job, Op};
 
 /// How many states the cases have.
 const STATES: [(&str, usize); 31] = [
-    ("auto/two-writers-of-one-page", 249),
-    ("auto/two-writers-away-from-home", 1117),
-    ("auto/writers-change-places", 411),
-    ("auto/one-writer-many-episodes", 65),
-    ("auto/two-homes-three-nodes", 1118),
-    ("auto/prefetch-across-a-barrier", 3716),
-    ("auto/prefetch-to-write-across-a-barrier", 146),
-    ("auto/counter", 213),
-    ("auto/counter-at-a-third-node", 452),
-    ("auto/counter-on-three-nodes", 1018),
-    ("auto/reader-and-writer", 193),
-    ("auto/single-writer-and-a-late-reader", 345),
-    ("auto/upgrade-meets-a-release", 878),
-    ("auto/false-sharing-under-two-locks", 678),
-    ("auto/two-threads-on-a-node", 424),
-    ("auto/prefetch-in-a-critical-section", 207),
+    ("auto/two-writers-of-one-page", 267),
+    ("auto/two-writers-away-from-home", 1279),
+    ("auto/writers-change-places", 553),
+    ("auto/one-writer-many-episodes", 72),
+    ("auto/two-homes-three-nodes", 1139),
+    ("auto/prefetch-across-a-barrier", 3733),
+    ("auto/prefetch-to-write-across-a-barrier", 142),
+    ("auto/counter", 216),
+    ("auto/counter-at-a-third-node", 448),
+    ("auto/counter-on-three-nodes", 994),
+    ("auto/reader-and-writer", 197),
+    ("auto/single-writer-and-a-late-reader", 381),
+    ("auto/upgrade-meets-a-release", 908),
+    ("auto/false-sharing-under-two-locks", 679),
+    ("auto/two-threads-on-a-node", 431),
+    ("auto/prefetch-in-a-critical-section", 210),
     ("auto/late-traps", 259),
-    ("auto/a-lock-taken-again-in-its-window", 235),
+    ("auto/a-lock-taken-again-in-its-window", 238),
     ("auto/a-lock-that-threads-take-again-in-its-window", 978),
     ("auto/semaphore-hand-off", 85),
     ("auto/notices-in-several-frames", 890),
     ("auto/semaphore-of-two-units", 202),
-    ("auto/first-touch", 231),
-    ("auto/notified-by-other-means", 302),
-    ("auto/release-of-one-thread-while-another-writes", 1281),
-    ("auto/three-writers-in-turn", 23_026),
-    ("auto/two-threads-a-node-at-a-barrier", 4150),
-    ("auto/posts-that-nobody-waits-for", 2658),
-    ("auto/posts-and-prefetches", 5600),
-    ("auto/two-locks-on-three-nodes", 57_350),
-    ("auto/two-threads-a-node-and-late-traps", 64_582),
+    ("auto/first-touch", 247),
+    ("auto/notified-by-other-means", 294),
+    ("auto/release-of-one-thread-while-another-writes", 1187),
+    ("auto/three-writers-in-turn", 25_522),
+    ("auto/two-threads-a-node-at-a-barrier", 3696),
+    ("auto/posts-that-nobody-waits-for", 3121),
+    ("auto/posts-and-prefetches", 5230),
+    ("auto/two-locks-on-three-nodes", 55_358),
+    ("auto/two-threads-a-node-and-late-traps", 59_265),
 ];
 
 /// Homes that move at barriers, and are dynamic at once.
 const MOVES_0: [(&str, usize); 8] = [
-    ("auto/after-0/diff-before-the-move", 944),
-    ("auto/after-0/notices-before-the-move-at-the-new-home", 407),
-    ("auto/after-0/notices-before-the-move-at-the-old-home", 417),
-    ("auto/after-0/first-touch-and-a-prefetch-across-a-barrier", 647),
-    ("auto/after-0/prefetch-across-a-move", 7354),
-    ("auto/after-0/prefetch-after-the-write-that-moves-the-home", 3374),
-    ("auto/after-0/a-thread-that-does-not-come", 4049),
-    ("auto/after-0/a-home-that-moves-back", 1722),
+    ("auto/after-0/diff-before-the-move", 971),
+    ("auto/after-0/notices-before-the-move-at-the-new-home", 451),
+    ("auto/after-0/notices-before-the-move-at-the-old-home", 427),
+    ("auto/after-0/first-touch-and-a-prefetch-across-a-barrier", 603),
+    ("auto/after-0/prefetch-across-a-move", 8084),
+    ("auto/after-0/prefetch-after-the-write-that-moves-the-home", 3095),
+    ("auto/after-0/a-thread-that-does-not-come", 5337),
+    ("auto/after-0/a-home-that-moves-back", 1812),
 ];
 
 /// Homes that move at barriers, and are dynamic after one move.
 const MOVES_1: [(&str, usize); 8] = [
-    ("auto/after-1/diff-before-the-move", 960),
-    ("auto/after-1/notices-before-the-move-at-the-new-home", 407),
-    ("auto/after-1/notices-before-the-move-at-the-old-home", 417),
-    ("auto/after-1/first-touch-and-a-prefetch-across-a-barrier", 647),
-    ("auto/after-1/prefetch-across-a-move", 5414),
-    ("auto/after-1/prefetch-after-the-write-that-moves-the-home", 3284),
-    ("auto/after-1/a-thread-that-does-not-come", 3877),
-    ("auto/after-1/a-home-that-moves-back", 1555),
+    ("auto/after-1/diff-before-the-move", 1022),
+    ("auto/after-1/notices-before-the-move-at-the-new-home", 448),
+    ("auto/after-1/notices-before-the-move-at-the-old-home", 482),
+    ("auto/after-1/first-touch-and-a-prefetch-across-a-barrier", 693),
+    ("auto/after-1/prefetch-across-a-move", 6677),
+    ("auto/after-1/prefetch-after-the-write-that-moves-the-home", 3526),
+    ("auto/after-1/a-thread-that-does-not-come", 4069),
+    ("auto/after-1/a-home-that-moves-back", 1605),
 ];
 
 /// Homes that move at barriers, and are dynamic after two.
 const MOVES_2: [(&str, usize); 8] = [
-    ("auto/after-2/diff-before-the-move", 984),
-    ("auto/after-2/notices-before-the-move-at-the-new-home", 407),
-    ("auto/after-2/notices-before-the-move-at-the-old-home", 417),
-    ("auto/after-2/first-touch-and-a-prefetch-across-a-barrier", 647),
-    ("auto/after-2/prefetch-across-a-move", 4971),
-    ("auto/after-2/prefetch-after-the-write-that-moves-the-home", 3270),
-    ("auto/after-2/a-thread-that-does-not-come", 3877),
+    ("auto/after-2/diff-before-the-move", 1046),
+    ("auto/after-2/notices-before-the-move-at-the-new-home", 448),
+    ("auto/after-2/notices-before-the-move-at-the-old-home", 482),
+    ("auto/after-2/first-touch-and-a-prefetch-across-a-barrier", 693),
+    ("auto/after-2/prefetch-across-a-move", 6039),
+    ("auto/after-2/prefetch-after-the-write-that-moves-the-home", 3508),
+    ("auto/after-2/a-thread-that-does-not-come", 4069),
     ("auto/after-2/a-home-that-moves-back", 1445),
 ];
 
@@ -111,7 +111,7 @@ fn transfers() -> Vec<Configuration> {
     vec![
         row(
             "auto/three-in-turn-and-a-barrier",
-            5508,
+            5410,
             Job::new(3)
                 .auto(0)
                 .thread(0, &met(count, count))
@@ -120,7 +120,7 @@ fn transfers() -> Vec<Configuration> {
         ),
         row(
             "auto/four-in-turn-and-a-barrier",
-            3985,
+            3949,
             Job::new(4)
                 .auto(0)
                 .thread(0, &four(count, look))
@@ -130,7 +130,7 @@ fn transfers() -> Vec<Configuration> {
         ),
         row(
             "auto/three-in-turn-after-two-moves",
-            3647,
+            3774,
             Job::new(3)
                 .auto(0)
                 .dynamic_after(2)
@@ -140,7 +140,7 @@ fn transfers() -> Vec<Configuration> {
         ),
         row(
             "auto/a-dirty-copy-while-the-home-goes-on",
-            49_634,
+            44_816,
             Job::new(3)
                 .auto(0)
                 .thread(0, &[count, count].concat())
@@ -151,7 +151,7 @@ fn transfers() -> Vec<Configuration> {
         // diff to node 0 before it asks it for the minipage.
         row(
             "auto/a-home-that-comes-back-overtakes-no-diff",
-            6301,
+            5684,
             Job::new(3)
                 .auto(0)
                 .thread(0, &[Lock(0), Add(0, 0), Unlock(0), Lock(0), Unlock(0), Read(0, 2)])
@@ -160,7 +160,7 @@ fn transfers() -> Vec<Configuration> {
         ),
         row(
             "auto/home-transfer-past-a-notice",
-            24_852,
+            24_157,
             Job::new(3)
                 .auto(0)
                 .thread(0, count)
@@ -170,7 +170,7 @@ fn transfers() -> Vec<Configuration> {
         ),
         row(
             "auto/a-prefetch-before-a-barrier-while-the-home-goes-on",
-            8052,
+            7170,
             Job::new(3)
                 .auto(0)
                 .thread(0, &met(count, look))
@@ -179,7 +179,7 @@ fn transfers() -> Vec<Configuration> {
         ),
         row(
             "auto/first-touch-then-dynamic-home",
-            628,
+            609,
             Job::new(3)
                 .auto(0)
                 .thread(0, &met(&[], count))
@@ -188,7 +188,7 @@ fn transfers() -> Vec<Configuration> {
         ),
         row(
             "auto/two-threads-on-a-node-that-is-sent-the-home",
-            3666,
+            3724,
             Job::new(2)
                 .auto(0)
                 .thread(0, &[count, &[meet(1, 3)], look].concat())
@@ -242,8 +242,8 @@ fn overtaken() -> Vec<Configuration> {
             .thread(3, writer)
     };
     vec![
-        row("auto/a-diff-that-no-later-one-overtakes", 57_665, job(&again(&[]))),
-        row("auto/a-diff-that-none-opened-ahead-overtakes", 74_282, job(&again(&[OpenAhead(0)]))),
+        row("auto/a-diff-that-no-later-one-overtakes", 64_543, job(&again(&[]))),
+        row("auto/a-diff-that-none-opened-ahead-overtakes", 83_052, job(&again(&[OpenAhead(0)]))),
     ]
 }
 
@@ -257,7 +257,7 @@ fn asks() -> Vec<Configuration> {
         // Asked for together, transferred one by one, and all read before the barrier.
         row(
             "auto/awaited-prefetches-are-sent-the-home",
-            10_661,
+            10_499,
             Job::new(3)
                 .auto(0)
                 .auto(0)
@@ -267,7 +267,7 @@ fn asks() -> Vec<Configuration> {
         ),
         row(
             "auto/asks-under-a-lock",
-            2898,
+            2903,
             Job::new(3)
                 .auto(0)
                 .thread(0, count)
