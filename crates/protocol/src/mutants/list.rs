@@ -156,6 +156,7 @@ mutants! {
         "opened-ahead-over-a-diff" => "Dynamic home: a copy is opened ahead while a diff of it is on its way.",
         "prefetch-transfers-home" => "Auto: the home is transferred to a node none of whose threads waits for it.",
         "dirty-home-transferred" => "Auto: a home that has been written and not released is transferred.",
+        "released-home-fetched" => "Lazy: a home does not note that somebody has fetched since its release: its next write has no notice.",
         "former-home-stays" => "Auto: a node that transfers the home stays a home.",
         "forwarded-diff-dropped" => "Auto: a former home acknowledges a diff and does not forward it.",
         "early-diff-dropped" => "Auto: a diff that comes ahead of the migration plan is acknowledged and never merged.",

@@ -80,22 +80,8 @@ pub(super) fn at_home(
             mutant!("diff-not-merged" => {
                 out.retain(|effect| !matches!(effect, Effect::MergeDiffs { .. }));
             });
+            // The writer has a copy of before the last release, which has not learnt of that.
             acknowledge(context, *writer, *flush, out);
-            // The writer has a copy.
-            match at {
-                Exclusive => {
-                    out.push(Effect::Dirty { minipage });
-                    *home = Dirty;
-                }
-                Released => *home = Clean,
-                Fresh
-                | Clean
-                | Transferred { .. }
-                | Dirty
-                | OpenedAhead { .. }
-                | Tracked
-                | TrackedDirty => {}
-            }
         }
         (
             E::DiffAck { flush, count },

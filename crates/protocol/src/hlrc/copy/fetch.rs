@@ -70,7 +70,7 @@ pub(super) fn at_home(
                     return Ok(Some(Copy::Away(Away::left(*requester, Page::Clean, moves))));
                 }
             });
-            if *home == Released {
+            if *home == Released && mutant!("released-home-fetched": false, else true) {
                 *home = Clean;
             }
             send(context, *requester, HlrcMessage::Data, out);

@@ -73,7 +73,7 @@ fn a_home_that_nobody_got_since_its_release_is_written_without_notices() {
 }
 
 #[test]
-fn a_diff_of_a_copy_that_no_notice_has_taken_makes_the_homes_writes_noticed_again() {
+fn a_diff_of_a_copy_that_a_notice_names_is_merged_and_leaves_the_home_open() {
     let mut cluster = read_by(2, &[1]);
     cluster.access(1, Write);
     for _ in 0..2 {
@@ -84,7 +84,10 @@ fn a_diff_of_a_copy_that_no_notice_has_taken_makes_the_homes_writes_noticed_agai
     assert_eq!(cluster.copy(0).access(), Access::ReadWrite, "merged as it was open");
     cluster.trace();
     cluster.release(0);
-    assert_eq!(cluster.trace(), ["0: protect ReadWrite to ReadOnly", "0: wake 0"]);
+    assert_eq!(cluster.trace(), ["0: wake 0"], "no notice");
+    lock(&mut cluster, 1);
+    cluster.settle();
+    assert_eq!(cluster.copy(1).access(), Access::NoAccess, "by the notice of the first write");
 }
 
 #[test]

@@ -13,9 +13,9 @@ use crate::release::program::{Job, Op};
 
 /// How many states the cases have.
 const STATES: [(&str, usize); 31] = [
-    ("auto/two-writers-of-one-page", 267),
-    ("auto/two-writers-away-from-home", 1279),
-    ("auto/writers-change-places", 553),
+    ("auto/two-writers-of-one-page", 253),
+    ("auto/two-writers-away-from-home", 1180),
+    ("auto/writers-change-places", 412),
     ("auto/one-writer-many-episodes", 72),
     ("auto/two-homes-three-nodes", 1139),
     ("auto/prefetch-across-a-barrier", 3733),
@@ -26,7 +26,7 @@ const STATES: [(&str, usize); 31] = [
     ("auto/reader-and-writer", 197),
     ("auto/single-writer-and-a-late-reader", 381),
     ("auto/upgrade-meets-a-release", 908),
-    ("auto/false-sharing-under-two-locks", 679),
+    ("auto/false-sharing-under-two-locks", 680),
     ("auto/two-threads-on-a-node", 431),
     ("auto/prefetch-in-a-critical-section", 210),
     ("auto/late-traps", 259),
@@ -35,50 +35,50 @@ const STATES: [(&str, usize); 31] = [
     ("auto/semaphore-hand-off", 85),
     ("auto/notices-in-several-frames", 890),
     ("auto/semaphore-of-two-units", 202),
-    ("auto/first-touch", 247),
+    ("auto/first-touch", 228),
     ("auto/notified-by-other-means", 294),
     ("auto/release-of-one-thread-while-another-writes", 1187),
-    ("auto/three-writers-in-turn", 25_522),
-    ("auto/two-threads-a-node-at-a-barrier", 3696),
-    ("auto/posts-that-nobody-waits-for", 3121),
+    ("auto/three-writers-in-turn", 22_383),
+    ("auto/two-threads-a-node-at-a-barrier", 3606),
+    ("auto/posts-that-nobody-waits-for", 2421),
     ("auto/posts-and-prefetches", 5230),
-    ("auto/two-locks-on-three-nodes", 55_358),
-    ("auto/two-threads-a-node-and-late-traps", 59_265),
+    ("auto/two-locks-on-three-nodes", 54_246),
+    ("auto/two-threads-a-node-and-late-traps", 57_048),
 ];
 
 /// Homes that move at barriers, and are dynamic at once.
 const MOVES_0: [(&str, usize); 8] = [
-    ("auto/after-0/diff-before-the-move", 971),
-    ("auto/after-0/notices-before-the-move-at-the-new-home", 451),
-    ("auto/after-0/notices-before-the-move-at-the-old-home", 427),
+    ("auto/after-0/diff-before-the-move", 912),
+    ("auto/after-0/notices-before-the-move-at-the-new-home", 384),
+    ("auto/after-0/notices-before-the-move-at-the-old-home", 386),
     ("auto/after-0/first-touch-and-a-prefetch-across-a-barrier", 603),
-    ("auto/after-0/prefetch-across-a-move", 8084),
+    ("auto/after-0/prefetch-across-a-move", 6892),
     ("auto/after-0/prefetch-after-the-write-that-moves-the-home", 3095),
-    ("auto/after-0/a-thread-that-does-not-come", 5337),
+    ("auto/after-0/a-thread-that-does-not-come", 4347),
     ("auto/after-0/a-home-that-moves-back", 1812),
 ];
 
 /// Homes that move at barriers, and are dynamic after one move.
 const MOVES_1: [(&str, usize); 8] = [
-    ("auto/after-1/diff-before-the-move", 1022),
-    ("auto/after-1/notices-before-the-move-at-the-new-home", 448),
-    ("auto/after-1/notices-before-the-move-at-the-old-home", 482),
+    ("auto/after-1/diff-before-the-move", 960),
+    ("auto/after-1/notices-before-the-move-at-the-new-home", 407),
+    ("auto/after-1/notices-before-the-move-at-the-old-home", 414),
     ("auto/after-1/first-touch-and-a-prefetch-across-a-barrier", 693),
-    ("auto/after-1/prefetch-across-a-move", 6677),
-    ("auto/after-1/prefetch-after-the-write-that-moves-the-home", 3526),
-    ("auto/after-1/a-thread-that-does-not-come", 4069),
+    ("auto/after-1/prefetch-across-a-move", 6299),
+    ("auto/after-1/prefetch-after-the-write-that-moves-the-home", 3288),
+    ("auto/after-1/a-thread-that-does-not-come", 3817),
     ("auto/after-1/a-home-that-moves-back", 1605),
 ];
 
 /// Homes that move at barriers, and are dynamic after two.
 const MOVES_2: [(&str, usize); 8] = [
-    ("auto/after-2/diff-before-the-move", 1046),
-    ("auto/after-2/notices-before-the-move-at-the-new-home", 448),
-    ("auto/after-2/notices-before-the-move-at-the-old-home", 482),
+    ("auto/after-2/diff-before-the-move", 984),
+    ("auto/after-2/notices-before-the-move-at-the-new-home", 407),
+    ("auto/after-2/notices-before-the-move-at-the-old-home", 414),
     ("auto/after-2/first-touch-and-a-prefetch-across-a-barrier", 693),
-    ("auto/after-2/prefetch-across-a-move", 6039),
-    ("auto/after-2/prefetch-after-the-write-that-moves-the-home", 3508),
-    ("auto/after-2/a-thread-that-does-not-come", 4069),
+    ("auto/after-2/prefetch-across-a-move", 5937),
+    ("auto/after-2/prefetch-after-the-write-that-moves-the-home", 3270),
+    ("auto/after-2/a-thread-that-does-not-come", 3817),
     ("auto/after-2/a-home-that-moves-back", 1445),
 ];
 
@@ -130,7 +130,7 @@ fn transfers() -> Vec<Configuration> {
         ),
         row(
             "auto/three-in-turn-after-two-moves",
-            3774,
+            3647,
             Job::new(3)
                 .auto(0)
                 .dynamic_after(2)
@@ -188,7 +188,7 @@ fn transfers() -> Vec<Configuration> {
         ),
         row(
             "auto/two-threads-on-a-node-that-is-sent-the-home",
-            3724,
+            3639,
             Job::new(2)
                 .auto(0)
                 .thread(0, &[count, &[meet(1, 3)], look].concat())
@@ -242,8 +242,8 @@ fn overtaken() -> Vec<Configuration> {
             .thread(3, writer)
     };
     vec![
-        row("auto/a-diff-that-no-later-one-overtakes", 64_543, job(&again(&[]))),
-        row("auto/a-diff-that-none-opened-ahead-overtakes", 83_052, job(&again(&[OpenAhead(0)]))),
+        row("auto/a-diff-that-no-later-one-overtakes", 57_665, job(&again(&[]))),
+        row("auto/a-diff-that-none-opened-ahead-overtakes", 74_282, job(&again(&[OpenAhead(0)]))),
     ]
 }
 

@@ -26,14 +26,14 @@ pub(super) fn rows() -> Vec<Configuration> {
         ),
         row(
             "mixed/one-barrier",
-            959,
+            929,
             three(2, 1, 0, 0)
                 .thread(0, &[Write(0, 0, 1), Write(1, 0, 1), meet(1, 2), Read(1, 1), Read(2, 0)])
                 .thread(1, &[Write(1, 1, 2), Write(2, 0, 2), meet(1, 2), Read(0, 0), Read(1, 0)]),
         ),
         row(
             "mixed/one-collective",
-            10_359,
+            10_175,
             three(2, 1, 0, 0)
                 .thread(0, &[Write(0, 0, 1), Write(1, 0, 1), collect(1, 3), Read(1, 1), Read(2, 0)])
                 .thread(1, &[Write(1, 1, 2), Write(2, 0, 2), collect(2, 3), Read(0, 0)])
@@ -48,7 +48,7 @@ pub(super) fn rows() -> Vec<Configuration> {
         ),
         row(
             "mixed/three-nodes",
-            93_972,
+            91_084,
             three(3, 0, 1, 2)
                 .thread(
                     0,
