@@ -1,6 +1,6 @@
 //! Invalidations by a tree: who passes one on to whom.
 //!
-//! The manager of a minipage with more copies than a node of the tree has children sends one message to a few of their nodes.
+//! The manager of a minipage with many copies ([`TreeShape`]) sends one message to a few of their nodes.
 //! Each passes it on to the others of its subtree, and answers when all of these have answered. So the manager takes a few
 //! answers, and the time grows with the logarithm of the copies.
 
