@@ -8,15 +8,16 @@
 //!
 //! The protocol is the same: a wrong guess costs messages, and may take a minipage from a node that still
 //! writes it. Every [`RELEARN`]th interval nothing is fetched ahead, so that a pattern the
-//! program no longer follows is forgotten.
+//! program no longer follows is forgotten. Intervals without fetches say little: what is between two of them is foreseen
+//! when it has come a second time.
 
 use multigrain_protocol::Kind;
 use multigrain_types::MinipageId;
 
 /// Most minipages of an interval that are worth remembering: more, and prediction would be a scan.
 const MOST: usize = 32;
-/// One interval in so many goes without fetching ahead.
-const RELEARN: u32 = 16;
+/// One interval in so many goes without fetching ahead; an odd number, or one of two that alternate never would.
+const RELEARN: u32 = 17;
 
 pub(super) type Candidate = (MinipageId, Kind);
 
@@ -29,8 +30,8 @@ pub(super) struct AccessHistory {
     overflow: bool,
     /// Fetched ahead at the start of the present interval.
     ahead: Vec<Candidate>,
-    /// The last interval's set and the one before, sorted.
-    last: [Vec<Candidate>; 2],
+    /// The last intervals' sets, sorted, the last one first.
+    last: [Vec<Candidate>; 3],
     interval: u32,
 }
 
@@ -53,17 +54,18 @@ impl AccessHistory {
         }
         set.sort_unstable();
         set.dedup();
-        let [last, before] = &self.last;
+        let [last, before, third] = &self.last;
         let next = if set.is_empty() && last.is_empty() {
             Vec::new()
-        } else if set == *before {
+        } else if set == *before && (!set.is_empty() || last == third) {
             last.clone()
         } else if set == *last {
             set.clone()
         } else {
             Vec::new()
         };
-        self.last = [set, core::mem::take(&mut self.last[0])];
+        self.last.rotate_right(1);
+        self.last[0] = set;
         self.interval = self.interval.wrapping_add(1);
         if self.interval.is_multiple_of(RELEARN) {
             return Vec::new();
@@ -107,6 +109,34 @@ mod tests {
         let ahead = (0..2 * RELEARN).map(|_| interval(&mut history, &[]).len()).sum::<usize>();
         assert!(ahead < RELEARN as usize, "fetched ahead {ahead} times for nothing");
         assert_eq!(interval(&mut history, &[]), NONE);
+    }
+
+    #[test]
+    fn what_was_fetched_once_between_intervals_without_fetches_is_not_foreseen() {
+        let mut history = AccessHistory::default();
+        assert_eq!(interval(&mut history, &[]), NONE);
+        for page in 1..40 {
+            assert_eq!(interval(&mut history, &[page]), NONE);
+            assert_eq!(interval(&mut history, &[]), NONE, "{page} has come once");
+        }
+        interval(&mut history, &[39]);
+        assert_eq!(interval(&mut history, &[]), [39]);
+    }
+
+    #[test]
+    fn an_alternation_that_is_given_up_is_forgotten_whenever_it_began() {
+        for begins in 0..2 {
+            let mut history = AccessHistory::default();
+            for _ in 0..begins {
+                interval(&mut history, &[]);
+            }
+            for _ in 0..3 {
+                interval(&mut history, &[7]);
+                interval(&mut history, &[]);
+            }
+            let ahead = (0..4 * RELEARN).map(|_| interval(&mut history, &[]).len()).sum::<usize>();
+            assert!(ahead <= RELEARN as usize, "fetched ahead {ahead} times for nothing");
+        }
     }
 
     #[test]
