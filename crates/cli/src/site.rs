@@ -6,6 +6,7 @@ use clap::Args;
 use multigrain_runtime::{Policy, SegmentOptions};
 use multigrain_types::{Compression, Consistency};
 use std::ffi::OsString;
+use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -43,7 +44,8 @@ pub(crate) fn run(args: &SiteArgs) -> ExitCode {
     match ended {
         Ok(code) => std::process::exit(code),
         Err(why) => {
-            eprintln!("multigrain: {why}");
+            // In one call: the job may end at any moment.
+            let _ = std::io::stderr().write_all(format!("multigrain: {why}\n").as_bytes());
             ExitCode::FAILURE
         }
     }

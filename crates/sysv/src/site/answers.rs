@@ -12,7 +12,7 @@ use super::connection::{Arrived, Connection};
 use super::requests::{command, int, msg_control, sem_control, sem_operate, shm_control};
 use super::structures::{Encoded, Kind, encode};
 use super::userfault;
-use super::{Site, posix_sem, posix_shm};
+use super::{Site, posix_sem, posix_shm, say};
 use crate::ipc::{Reply, Request};
 
 /// SHM_DEST: of a segment that was removed and is attached.
@@ -216,7 +216,7 @@ impl Calls<'_> {
             && let Err(error) = self.site.areas.create(self.runtime, int(id), bytes)
         {
             self.call_as_site(Request::ShmRemove { id: int(id) });
-            eprintln!("multigrain: shmget of {bytes} bytes: {error}");
+            say(format_args!("shmget of {bytes} bytes: {error}"));
             let errno = if error.code() == error_code::LIMIT { libc::ENOSPC } else { libc::ENOMEM };
             return self.done(Err(errno));
         }
@@ -248,7 +248,7 @@ impl Calls<'_> {
             // It was removed meanwhile, or could not be made.
             let errno = match exported {
                 Err(error) if !matches!(error, Error::NotFound(_)) => {
-                    eprintln!("multigrain: shmat of {bytes} bytes: {error}");
+                    say(format_args!("shmat of {bytes} bytes: {error}"));
                     libc::ENOMEM
                 }
                 _ => libc::EIDRM,
@@ -290,10 +290,10 @@ impl Calls<'_> {
                 self.connection.answer_with(Answer::default(), &[], Some(device.as_fd()));
             }
             Err(error) => {
-                eprintln!(
-                    "multigrain: process {} may not make a userfaultfd, and /dev/userfaultfd: {error}; say sysctl vm.unprivileged_userfaultfd=1",
+                say(format_args!(
+                    "process {} may not make a userfaultfd, and /dev/userfaultfd: {error}; say sysctl vm.unprivileged_userfaultfd=1",
                     self.connection.pid
-                );
+                ));
                 self.done(Err(libc::EPERM));
             }
         }

@@ -12,6 +12,8 @@ use rustix::process::{
     set_child_subreaper, wait,
 };
 
+use super::{end, no_thread};
+
 /// How a process has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WaitStatus {
@@ -33,7 +35,10 @@ pub(super) fn adopt() -> Result<(), Errno> {
 /// It is none, or was waited for by another.
 pub(super) fn reap(child: u32) -> Result<WaitStatus, RecvError> {
     let (ended, of_child) = channel();
-    thread::spawn(move || reap_all(child, &ended));
+    let reaper = thread::Builder::new().name("sysv-reaps".to_owned());
+    if let Err(error) = reaper.spawn(move || reap_all(child, &ended)) {
+        end(&no_thread("sysv-reaps", &error));
+    }
     of_child.recv()
 }
 

@@ -34,6 +34,7 @@ mod userfault;
 
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::ffi::OsString;
+use std::io::Write;
 use std::path::Path;
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -141,6 +142,16 @@ pub fn run(command: &[OsString], library: &Path, options: SegmentOptions) -> Res
     Ok(code)
 }
 
+/// Why a thread of this site cannot be made.
+fn no_thread(name: &str, error: &std::io::Error) -> String {
+    format!("the thread {name}: {error}; raise ulimit -u or the pids of its control group")
+}
+
+/// A line on this site's stderr, in one call: whole, or not at all if the site is killed meanwhile.
+fn say(line: core::fmt::Arguments<'_>) {
+    let _ = std::io::stderr().write_all(format!("multigrain: {line}\n").as_bytes());
+}
+
 /// Ends this site, and the job with it, with one line: processes would wait for what it cannot do. They keep their
 /// userfaultfds, and see nothing of it until they are killed.
 fn end(why: &str) -> ! {
@@ -153,7 +164,7 @@ fn end(why: &str) -> ! {
 impl Site {
     fn helper(&self, name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), String> {
         let started = thread::Builder::new().name(name.to_owned()).spawn(work);
-        started.map(drop).map_err(|error| format!("the thread {name}: {error}"))
+        started.map(drop).map_err(|error| no_thread(name, &error))
     }
 
     fn program_has_ended(&self) -> bool {
@@ -214,7 +225,7 @@ impl Site {
                 Some(Notification::NewImage(key)) => {
                     let serve = move || faults::serve(self, runtime, key);
                     if let Err(why) = self.helper("sysv-faults", serve) {
-                        end(&format!("{why}; raise ulimit -u or the pids of its control group"));
+                        end(&why);
                     }
                 }
             }

@@ -8,9 +8,9 @@ use multigrain_types::sysv::{Answer, Ask};
 
 use rustix::fs::fstat;
 
-use super::Site;
 use super::connection::{Arrived, Connection};
 use super::proxies::Rights;
+use super::{Site, say};
 use crate::ipc::{Caller, PosixShm, Process, Reply, Request};
 
 /// What stands behind an answer that has no bytes.
@@ -60,9 +60,8 @@ impl Calls<'_> {
         let one = proxies.change();
         let opened = self.call(arrived, PosixShm::Open { name, flags, mode }).inspect_err(|errno| {
             if *errno == libc::EINVAL && flags & libc::O_TRUNC != 0 {
-                eprintln!(
-                    "multigrain: shm_open with O_TRUNC: a shared memory object keeps the size that it got first; shm_unlink it before"
-                );
+                say(format_args!("shm_open with O_TRUNC: a shared memory object keeps the size that it got first; shm_unlink it before"
+                ));
             }
         })?;
         let Reply::Object { id, uid, gid, mode, .. } = opened else { return Err(libc::EPROTO) };
@@ -104,16 +103,15 @@ impl Calls<'_> {
             return Err(libc::EINVAL);
         }
         let sized = self.call(arrived, PosixShm::Size { id, bytes }).inspect_err(|_| {
-            eprintln!(
-                "multigrain: ftruncate to {bytes} bytes: a shared memory object keeps the size that it got first"
-            );
+            say(format_args!("ftruncate to {bytes} bytes: a shared memory object keeps the size that it got first"
+            ));
         })?;
         if let Reply::Created(_) = sized
             && let Err(error) = self.site.areas.create(self.runtime, !id, bytes)
         {
             // It fails where the object is gone meanwhile, and its size with it.
             let _ = self.call(arrived, PosixShm::Unsize(id));
-            eprintln!("multigrain: ftruncate to {bytes} bytes: {error}");
+            say(format_args!("ftruncate to {bytes} bytes: {error}"));
             let is_limit = error.code() == error_code::LIMIT;
             return Err(if is_limit { libc::ENOSPC } else { libc::ENOMEM });
         }
@@ -157,9 +155,9 @@ impl Calls<'_> {
         let (Ok(offset), Ok(bytes)) = (offset, bytes) else { return Err(libc::EINVAL) };
         let room = usize::try_from(whole).unwrap_or(0).next_multiple_of(PAGE_BYTES);
         if offset.checked_add(bytes).is_none_or(|end| end > room) {
-            eprintln!(
-                "multigrain: mmap of {bytes} bytes from {offset} on: the shared memory object has {whole}"
-            );
+            say(format_args!(
+                "mmap of {bytes} bytes from {offset} on: the shared memory object has {whole}"
+            ));
             return Err(libc::EINVAL);
         }
         let Site { areas, exports, authority, .. } = self.site;
@@ -169,7 +167,7 @@ impl Calls<'_> {
             matches!(reply, Reply::Object { bytes: 1.., .. })
         };
         areas.attach(self.runtime, exports, (!id, whole), is_there).map_err(|error| {
-            eprintln!("multigrain: mmap of {bytes} bytes: {error}");
+            say(format_args!("mmap of {bytes} bytes: {error}"));
             libc::ENOMEM
         })?;
         let (object, place) = exports.lock().segment(!id).ok_or(libc::ENODEV)?;

@@ -9,6 +9,7 @@ use std::time::Duration;
 use multigrain_runtime::{Error, Runtime, SegmentOptions};
 
 use super::exports::Exports;
+use super::say;
 use super::usage::Usage;
 
 /// Who may attach: sites, which are all of one user.
@@ -95,10 +96,10 @@ impl Areas {
                 // It is gone with the job.
                 Ok(()) | Err(Error::NotInitialized) => {}
                 Err(error) => {
-                    eprintln!(
-                        "multigrain: {} keeps the memory of a segment that is gone: {error}",
+                    say(format_args!(
+                        "{} keeps the memory of a segment that is gone: {error}",
                         runtime.rank()
-                    );
+                    ));
                 }
             }
         }

@@ -32,7 +32,7 @@ pub(super) fn accept(site: &'static Site, runtime: &'static Runtime, way: Listen
         let token = way.token;
         let serve = move || serve(site, runtime, socket, token);
         if let Err(why) = site.helper("sysv-call", serve) {
-            end(&format!("{why}; raise ulimit -u or the pids of its control group"));
+            end(&why);
         }
     }
 }
