@@ -125,6 +125,52 @@ static void semop_goes_on(void)
     CHECK_IS(cleaned, 1);
 }
 
+static void *attaches_and_forks(void *id)
+{
+    char *at;
+    pid_t child;
+
+    pthread_cancel(pthread_self());
+    at = shmat(*(int *)id, NULL, 0);
+    cleaned = 1;
+    if (at != (void *)-1 && *at == 0 && shmdt(at) == 0)
+        cleaned = 2;
+    child = fork();
+    if (child == 0)
+        _exit(0);
+    cleaned += child > 0;
+    pthread_testcancel();
+    cleaned = 0;
+    return id;
+}
+
+/* Nor are shmat, shmdt and fork, also of a process that has attached nothing yet; others go on attaching. */
+static void attaches_go_on(void)
+{
+    static int id;
+    int status = -1;
+    pid_t child;
+
+    id = new_shm(IPC_PRIVATE, PAGE, 0600);
+    child = fork();
+    if (child == 0) {
+        pthread_t thread;
+        void *result = NULL;
+        sem_t *named = sem_open("/conformance-cancel", O_CREAT, 0600, 0);
+        bool ok = named != SEM_FAILED && sem_unlink("/conformance-cancel") == 0;
+
+        cleaned = 0;
+        ok = pthread_create(&thread, NULL, attaches_and_forks, &id) == 0 && ok;
+        ok = pthread_join(thread, &result) == 0 && result == PTHREAD_CANCELED && ok;
+        alarm(20);
+        ok = cleaned == 3 && shmat(id, NULL, 0) != (void *)-1 && sem_close(named) == 0 && ok;
+        _exit(ok ? 0 : cleaned + 1);
+    }
+    CHECK(child > 0);
+    CHECK_IS(waitpid(child, &status, 0), child);
+    CHECK_IS(status, 0);
+}
+
 /* A child of _Fork runs no handlers of fork: what it does is its own all the same. */
 static void untold_child(void)
 {
@@ -210,6 +256,7 @@ void process_sections(void)
 {
     section("cancelled waits", cancelled_waits);
     section("semop is no cancellation point", semop_goes_on);
+    section("shmat, shmdt and fork are none", attaches_go_on);
     section("a child of _Fork", untold_child);
     section("a child beside calls of other threads", calls_of_other_threads);
     section("an attach in pieces", pieces);

@@ -37,9 +37,11 @@ pub(crate) fn result_of(answered: &Answered) -> Result<i64, c_int> {
     }
 }
 
+/// The system call: the C library's function is a cancellation point, at which a thread would end in the middle of a call that is
+/// none, with what it has locked.
 pub(crate) fn close(descriptor: RawFd) {
     // SAFETY: a descriptor of this library.
-    unsafe { libc::close(descriptor) };
+    unsafe { libc::syscall(libc::SYS_close, descriptor) };
 }
 
 #[repr(C, align(8))]

@@ -386,9 +386,10 @@ pub(crate) fn in_parent() {
     if to_write >= 0 {
         close(to_write);
         let mut byte = 0_u8;
-        // It says so, or ends, or never was.
+        let place = &raw mut byte;
+        // It says so, or ends, or never was. (The C library's function is a cancellation point, and fork is none.)
         // SAFETY: a place for a byte.
-        while unsafe { libc::read(to_read, (&raw mut byte).cast(), 1) } < 0
+        while unsafe { libc::syscall(libc::SYS_read, to_read, place, 1) } < 0
             && errno() == libc::EINTR
         {}
         close(to_read);

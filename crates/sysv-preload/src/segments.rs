@@ -10,7 +10,7 @@ use std::os::fd::RawFd;
 use multigrain_types::PAGE_BYTES;
 use multigrain_types::sysv::Ask;
 
-use crate::datagrams::{Answered, Bytes};
+use crate::datagrams::{Answered, Bytes, close};
 use crate::site::{ask, exchange, is_guarded, raised, set_guarded};
 use crate::spin_lock::SpinLock;
 use crate::waits::{Blocked, Wait};
@@ -132,8 +132,8 @@ fn attach(id: c_int, address: usize, flags: c_int) -> Result<usize, c_int> {
         // Moved there when it is guarded and open: other threads may be reading what it replaces.
         (Some(_), _) => map(0, bytes, (descriptor, 0), 0),
     };
-    // SAFETY: a descriptor of this function; the mapping does not need it.
-    unsafe { libc::close(descriptor) };
+    // The mapping does not need it.
+    close(descriptor);
     let attached = attached.and_then(|start| {
         let read_only = flags & libc::SHM_RDONLY != 0;
         let mut protection = libc::PROT_READ | if read_only { 0 } else { libc::PROT_WRITE };
@@ -357,8 +357,7 @@ fn userfaultfd() -> Result<RawFd, c_int> {
         let device = exchange(Ask::Device, [0; 4], none, -1, Wait::Answer)?.descriptor;
         // SAFETY: takes flags.
         opened = unsafe { libc::ioctl(device, NEW_FROM_DEVICE, flags) };
-        // SAFETY: ours.
-        unsafe { libc::close(device) };
+        close(device);
     }
     if opened < 0 {
         return Err(libc::EPERM);

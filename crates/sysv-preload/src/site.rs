@@ -376,7 +376,7 @@ fn exchange_uncancelled(
 fn await_end() {
     let time = libc::timespec { tv_sec: 3, tv_nsec: 0 };
     // SAFETY: a time, and no place for what is left of it.
-    unsafe { libc::nanosleep(&raw const time, null_mut()) };
+    unsafe { libc::syscall(libc::SYS_nanosleep, &raw const time, null_mut::<libc::timespec>()) };
 }
 
 /// Announces a fork, if the process has segments.
@@ -386,7 +386,7 @@ pub(crate) fn before_fork() {
     }
     let mut number = 0_u64;
     // SAFETY: a place of that size.
-    unsafe { libc::getrandom((&raw mut number).cast(), size_of::<u64>(), 0) };
+    unsafe { libc::syscall(libc::SYS_getrandom, &raw mut number, size_of::<u64>(), 0) };
     // Nobody can guess it: who knows it is the child.
     let number = (number >> 1 | 1).cast_signed();
     FORK_NUMBER.store(number, Ordering::Relaxed);

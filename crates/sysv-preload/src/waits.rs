@@ -10,7 +10,7 @@ use std::os::fd::RawFd;
 
 use multigrain_types::sysv::Ask;
 
-use crate::datagrams::{Bytes, send};
+use crate::datagrams::{Bytes, close, send};
 use crate::errno;
 
 /// How a call waits.
@@ -150,8 +150,7 @@ pub(crate) fn await_answer(
         unsafe { libc::signalfd(-1, &raw const awake, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
     let over = await_either(socket, signals, ends_ns, blocked);
     if signals >= 0 {
-        // SAFETY: ours.
-        unsafe { libc::close(signals) };
+        close(signals);
     }
     over
 }
