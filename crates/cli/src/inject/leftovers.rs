@@ -123,14 +123,15 @@ fn things(own: &Path) -> BTreeSet<String> {
         let list = fs::read_to_string(format!("/proc/sysvipc/{kind}")).unwrap_or_default();
         // Key and id name it; the rest of the line changes while it lives.
         let name = |line: &str| line.split_whitespace().take(2).collect::<Vec<_>>().join(" ");
-        let lines = list.lines().skip(1).filter(|line| kind != "shm" || is_abandoned(line));
+        // Nodes make none with a key: another program of this host may meanwhile.
+        let lines = list.lines().skip(1).filter(|line| line.split_whitespace().next() == Some("0"));
+        let lines = lines.filter(|line| kind != "shm" || is_abandoned(line));
         all.extend(lines.map(|line| format!("System V {kind} {}", name(line))));
     }
     all
 }
 
-/// Whether nobody is attached to a System V segment and its creator is no more: another program of this host may make
-/// its own meanwhile. `line` is one of /proc/sysvipc/shm (proc_sysvipc_shm(5)).
+/// Whether nobody is attached to a System V segment and its creator is no more. `line` is one of /proc/sysvipc/shm (proc_sysvipc_shm(5)).
 fn is_abandoned(line: &str) -> bool {
     let field = |column| line.split_whitespace().nth(column).and_then(|field| field.parse().ok());
     let creator = field(4).and_then(Pid::from_raw);
