@@ -256,6 +256,56 @@ fn a_site_without_descriptors_for_children_ends_its_job_with_a_line() {
     }
 }
 
+/// A control group of this test that allows so many tasks, of the first version's hierarchy.
+struct Tasks(PathBuf);
+
+impl Tasks {
+    fn new() -> Option<Self> {
+        let hierarchy = Path::new("/sys/fs/cgroup/pids");
+        let group = hierarchy.join(format!("multigrain-test-{}", std::process::id()));
+        std::fs::create_dir(&group).is_ok().then_some(Self(group))
+    }
+}
+
+impl Drop for Tasks {
+    fn drop(&mut self) {
+        // The last of them may be about to be reaped.
+        let end = Instant::now() + Duration::from_secs(5);
+        while std::fs::remove_dir(&self.0).is_err() && Instant::now() < end {
+            sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+#[test]
+fn a_site_without_a_thread_says_so_and_does_not_panic() {
+    if !may() {
+        return;
+    }
+    let Some(group) = Tasks::new() else {
+        return not_tried("no control group that limits tasks can be made");
+    };
+    let dir = TestDir::new();
+    let program = plain(&dir, "children");
+    let (wrong, place) = (dir.path().join("wrong"), group.0.display());
+    let mut failed = 0;
+    for tasks in (16..40).step_by(2).chain(23..29) {
+        std::fs::write(group.0.join("pids.max"), tasks.to_string()).unwrap();
+        let mut job = Command::new("sh");
+        job.args(["-c", &format!("echo $$ > {place}/cgroup.procs && exec \"$@\""), "sh"]);
+        job.arg(launcher()).args(["run", "--sysv", "-n", "2", "--timeout", "60"]).arg(&program);
+        let ended = job.arg(&wrong).arg("20").stdin(Stdio::null()).output().unwrap();
+        let said = String::from_utf8(ended.stderr).unwrap();
+        let enough = ended.status.success() && said.is_empty();
+        assert!(enough || said.contains("raise "), "{tasks}: {:?} {said}", ended.status);
+        assert!(!said.contains("panicked"), "{tasks}: {said}");
+        assert!(!wrong.exists(), "{tasks}: a child has found something else");
+        assert_gone(&program);
+        failed += u32::from(!enough);
+    }
+    assert!(failed > 0, "no limit was too low");
+}
+
 #[test]
 fn what_a_program_does_to_its_group_and_environment_leaves_its_site_alone() {
     if !may() {

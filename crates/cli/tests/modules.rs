@@ -421,7 +421,6 @@ fn the_drawing_of_the_runtime_has_its_modules_in_their_order() {
     assert!(upwards.is_empty(), "upwards in the drawing: {upwards:?}");
 }
 
-/// Bare names in the second column of a table of layers are names of modules.
 /// The modules that a file's head has in the first column of its table `| file | part |`.
 fn tabled(text: &str) -> BTreeSet<String> {
     let rows = text.lines().skip_while(|line| *line != "//! | file | part |");
@@ -441,6 +440,7 @@ fn tables_of_modules_have_each_of_them() {
     }
 }
 
+/// Bare names in the second column of a table of layers are names of modules.
 #[test]
 fn the_table_of_the_runtime_s_layers_names_modules() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));

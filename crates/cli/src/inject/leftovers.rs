@@ -123,20 +123,19 @@ fn things(own: &Path) -> BTreeSet<String> {
         let list = fs::read_to_string(format!("/proc/sysvipc/{kind}")).unwrap_or_default();
         // Key and id name it; the rest of the line changes while it lives.
         let name = |line: &str| line.split_whitespace().take(2).collect::<Vec<_>>().join(" ");
-        // Nodes make none with a key: another program of this host may meanwhile.
-        let lines = list.lines().skip(1).filter(|line| line.split_whitespace().next() == Some("0"));
-        let lines = lines.filter(|line| kind != "shm" || is_abandoned(line));
+        let lines = list.lines().skip(1).filter(|line| may_be_of_a_job(kind, line));
         all.extend(lines.map(|line| format!("System V {kind} {}", name(line))));
     }
     all
 }
 
-/// Whether nobody is attached to a System V segment and its creator is no more. `line` is one of /proc/sysvipc/shm (proc_sysvipc_shm(5)).
-fn is_abandoned(line: &str) -> bool {
+/// Whether a job may have left this System V object, and not another program of this host: nodes make none with a key, and
+/// nobody is attached to a segment that is left, nor is its creator alive. `line` is one of /proc/sysvipc/ (proc_sysvipc_shm(5)).
+fn may_be_of_a_job(kind: &str, line: &str) -> bool {
     let field = |column| line.split_whitespace().nth(column).and_then(|field| field.parse().ok());
-    let creator = field(4).and_then(Pid::from_raw);
-    field(6) == Some(0)
-        && creator.is_none_or(|creator| test_kill_process(creator) == Err(Errno::SRCH))
+    let lives = |creator| test_kill_process(creator) != Err(Errno::SRCH);
+    let is_used = || field(6) != Some(0) || field(4).and_then(Pid::from_raw).is_some_and(lives);
+    field(0) == Some(0) && (kind != "shm" || !is_used())
 }
 
 /// Nodes that abort must not fill the disk.
@@ -177,12 +176,16 @@ mod tests {
     }
 
     #[test]
-    fn a_segment_of_one_who_lives_or_that_is_attached_is_no_leftover() {
-        let line = |creator, attached| {
-            format!("0 8060979 1600 4096 {creator} 7 {attached} 0 0 0 0 1 0 1 4096 0")
+    fn a_segment_of_one_who_lives_or_that_is_attached_or_has_a_key_is_no_leftover() {
+        let is_left = |key: i32, creator: u32, attached: u32| {
+            let line =
+                format!("{key} 8060979 1600 4096 {creator} 7 {attached} 0 0 0 0 1 0 1 4096 0");
+            may_be_of_a_job("shm", &line)
         };
         let (alive, dead) = (std::process::id(), u32::MAX >> 1);
-        assert!(is_abandoned(&line(dead, 0)));
-        assert!(!is_abandoned(&line(alive, 0)) && !is_abandoned(&line(dead, 1)));
+        assert!(is_left(0, dead, 0));
+        assert!(!is_left(0, alive, 0) && !is_left(0, dead, 1) && !is_left(889_590_932, dead, 0));
+        assert!(may_be_of_a_job("sem", "0 3 600 2 0 0 0 0 1 1"));
+        assert!(!may_be_of_a_job("msg", "7 3 600 0 0 0 0 0 0 0 0 1 1 1"));
     }
 }

@@ -144,7 +144,14 @@ pub fn run(command: &[OsString], library: &Path, options: SegmentOptions) -> Res
 
 /// Why a thread of this site cannot be made.
 fn no_thread(name: &str, error: &std::io::Error) -> String {
-    format!("the thread {name}: {error}; raise ulimit -u or the pids of its control group")
+    no_task(&format!("the thread {name}"), error)
+}
+
+/// Why a thread or a process cannot be made, and what to do if there are too many.
+fn no_task(which: &str, error: &std::io::Error) -> String {
+    let many = error.kind() == std::io::ErrorKind::WouldBlock;
+    let advice = if many { "; raise ulimit -u or the pids of its control group" } else { "" };
+    format!("{which}: {error}{advice}")
 }
 
 /// A line on this site's stderr, in one call: whole, or not at all if the site is killed meanwhile.

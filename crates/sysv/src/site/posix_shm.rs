@@ -60,7 +60,8 @@ impl Calls<'_> {
         let one = proxies.change();
         let opened = self.call(arrived, PosixShm::Open { name, flags, mode }).inspect_err(|errno| {
             if *errno == libc::EINVAL && flags & libc::O_TRUNC != 0 {
-                say(format_args!("shm_open with O_TRUNC: a shared memory object keeps the size that it got first; shm_unlink it before"
+                say(format_args!(
+                    "shm_open with O_TRUNC: a shared memory object keeps the size that it got first; shm_unlink it before"
                 ));
             }
         })?;
@@ -103,7 +104,8 @@ impl Calls<'_> {
             return Err(libc::EINVAL);
         }
         let sized = self.call(arrived, PosixShm::Size { id, bytes }).inspect_err(|_| {
-            say(format_args!("ftruncate to {bytes} bytes: a shared memory object keeps the size that it got first"
+            say(format_args!(
+                "ftruncate to {bytes} bytes: a shared memory object keeps the size that it got first"
             ));
         })?;
         if let Reply::Created(_) = sized

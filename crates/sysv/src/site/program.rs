@@ -12,7 +12,7 @@ use multigrain_types::sysv::SITE_VARIABLE;
 use rustix::process::{Resource, Rlimit, Signal, set_parent_process_death_signal, setrlimit};
 
 use super::descendants::{self, WaitStatus};
-use super::say;
+use super::{no_task, say};
 
 /// Exit codes of shells.
 const NOT_FOUND: i32 = 127;
@@ -61,7 +61,8 @@ pub(super) fn run(
     let child = match child.spawn() {
         Ok(child) => child,
         Err(error) => {
-            say(format_args!("cannot start {}: {error}", program.to_string_lossy()));
+            let which = format!("cannot start {}", program.to_string_lossy());
+            say(format_args!("{}", no_task(&which, &error)));
             return Ok(if error.kind() == ErrorKind::NotFound {
                 NOT_FOUND
             } else {

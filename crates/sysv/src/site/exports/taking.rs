@@ -142,3 +142,21 @@ fn is_to_repeat(protected: Result<(), Errno>) -> bool {
 fn failing(call: &'static str, errno: Errno) -> MemoryError {
     MemoryError::System { call, address: 0, bytes: PAGE_BYTES, errno }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn access_is_taken_where_nothing_is_and_taken_again_after_an_event() {
+        assert!(!is_to_repeat(Ok(())) && is_to_repeat(Err(Errno::AGAIN)));
+        assert!(!is_to_repeat(Err(Errno::SRCH)) && !is_to_repeat(Err(Errno::NOENT)));
+    }
+
+    /// There is no job here to end.
+    #[test]
+    #[should_panic(expected = "it cannot write-protect a page of a segment: ")]
+    fn access_that_may_not_have_been_taken_ends_the_site() {
+        is_to_repeat(Err(Errno::NOMEM));
+    }
+}
