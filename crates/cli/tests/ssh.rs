@@ -7,9 +7,9 @@ mod support;
 
 use rustix::process::Signal;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use support::network::Network;
-use support::{Ended, assert_gone_within, count, run, start, unique_time};
+use support::{Ended, assert_gone_within, count, run, start, unique_time, wait_until};
 
 /// Longer than a host may go unheard, with what it takes to end a job.
 const SOON: Duration = Duration::from_secs(5);
@@ -47,6 +47,24 @@ fn a_cut_cable_ends_the_job_on_both_sides() {
     assert_eq!(ended.code, Some(75), "{ended:?}");
     let line = "on h2) was lost with its host: no word from its agent for 3 s; the job ends";
     assert!(ended.line().ends_with(line), "{ended:?}");
+}
+
+/// Until its agent speaks a host may be slow; ssh itself learns that it is cut off.
+#[test]
+fn a_cable_cut_before_the_agent_speaks_ends_the_job() {
+    let Some(network) = Network::new(2, false) else { return };
+    let sleep = format!("sleep {}", unique_time());
+    let script = format!(
+        "#!/bin/bash\nexec $(type -Pa ssh | sed -n 2p) -F $CONFIG \"${{@:1:$#-1}}\" \"{sleep}; ${{@: -1}}\"\n"
+    );
+    let job = start(network.job_by_ssh(&script, "--hosts h1,h2").arg("true"));
+    wait_until("both shells run", || (1..=2).all(|host| !network.processes(host).is_empty()));
+    network.plug(2, false);
+    let cut = Instant::now();
+    let ended = job.wait();
+    assert!(cut.elapsed() < SOON, "{:?}: {ended:?}", cut.elapsed());
+    assert_eq!(ended.code, Some(125), "{ended:?}");
+    assert!(ended.line().contains("host h2: no agent could be started"), "{ended:?}");
 }
 
 #[test]

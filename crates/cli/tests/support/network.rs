@@ -132,6 +132,22 @@ impl Network {
         }
     }
 
+    /// A job whose hosts are reached by the plain `ssh` of its `PATH`: this script, which finds the network's
+    /// configuration in `$CONFIG`.
+    pub(crate) fn job_by_ssh(&self, script: &str, options: &str) -> Command {
+        let bin = self.directory.join("bin");
+        fs::create_dir_all(&bin).unwrap();
+        fs::write(bin.join("ssh"), script).unwrap();
+        fs::set_permissions(bin.join("ssh"), PermissionsExt::from_mode(0o755)).unwrap();
+        let path = format!("PATH={}:{}", bin.display(), std::env::var("PATH").unwrap());
+        let config = format!("CONFIG={}/config", self.directory.display());
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &format!("{}0", self.prefix), "env", "--default-signal"]);
+        command.args([&path, &config, env!("CARGO_BIN_EXE_multigrain"), "run"]);
+        command.args(options.split_whitespace()).arg("--").stdin(Stdio::null());
+        command
+    }
+
     /// A command in the launcher's namespace.
     pub(crate) fn command(&self, subcommand: &str, options: &str) -> Command {
         let mut command = Command::new("ip");

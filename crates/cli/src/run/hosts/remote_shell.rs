@@ -18,8 +18,18 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// What leads to a host. A connection that others might come to share would end with the job.
-const SSH: [&str; 4] = ["ssh", "-T", "-o", "ControlMaster=no"];
+/// What leads to a host. A connection that others might come to share would end with the job. Until the agent speaks,
+/// nobody but ssh can tell a cut link from a slow shell.
+const SSH: [&str; 8] = [
+    "ssh",
+    "-T",
+    "-o",
+    "ControlMaster=no",
+    "-o",
+    "ServerAliveInterval=1",
+    "-o",
+    "ServerAliveCountMax=3",
+];
 /// How long the agents may take to be there, if the user gives no boot time.
 const START_WAIT: Duration = Duration::from_secs(30);
 /// Between two looks whether it is time for something.
