@@ -54,6 +54,26 @@ fn threads_that_are_joined_leave_no_memory_behind() {
 }
 
 #[test]
+fn what_receives_starts_does_not_wait_for_the_loader() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "loader_lock");
+    run_well(&launcher(), &Setting::nodes(2), &program, &[]);
+}
+
+#[test]
+fn a_private_address_for_a_thread_of_another_node_is_worth_a_line() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "private_argument");
+    for place in ["stack", "heap", "shared"] {
+        let ended = run(&launcher(), &Setting::nodes(2), &program, &[place]);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let line = format!("of a thread for node 1 is an address of this process's {place}");
+        assert_eq!(ended.err.matches(&line).count(), usize::from(place != "shared"), "{ended:?}");
+        assert!(place != "shared" || ended.err.is_empty(), "{ended:?}");
+    }
+}
+
+#[test]
 fn a_node_whose_unjoined_thread_writes_late_lets_the_others_go_before_it_leaves() {
     let dir = TestDir::new();
     let program = compile(&dir, "unjoined");

@@ -5,6 +5,7 @@
 //! program ([`crate::program`]). A thread has its slot before it runs, so it can always release
 //! its writes before its end is reported.
 
+mod private_argument;
 mod table;
 mod termination;
 
@@ -109,7 +110,8 @@ pub(crate) struct Start {
     asker: Asker,
     number: u64,
     slot: Reserved,
-    function: ThreadFunction,
+    /// Its address; whether a function of the program begins there is for the starter to ask.
+    function: u64,
     argument: u64,
     stack_bytes: Option<usize>,
     /// The signals that the thread has blocked which starts it.
@@ -220,6 +222,11 @@ impl Threads {
                  before mg_init"
             )));
         };
+        if to != driver.me()
+            && let Some(line) = private_argument::warning(&self.program, to, argument)
+        {
+            driver.platform().launcher().note(&line);
+        }
         tsan::give(Token::ThreadStart);
         driver.release()?;
         let body =
@@ -277,11 +284,9 @@ impl Threads {
             self.refuse(driver, asker, Refusal::Elsewhere);
             return Ok(());
         }
-        let Some(function) = self.program.function(function) else {
-            return Err(format!(
-                "it asked to start a thread at {function:#x}, which is no function of the program"
-            ));
-        };
+        if !self.program.has(function) {
+            return Err(no_function(function));
+        }
         let attributes = ThreadAttributes::from_bytes(attributes);
         let Some(attributes) = attributes.filter(|attributes| attributes.check().is_ok()) else {
             return Err("it asked to start a thread with attributes that make no sense".into());
@@ -298,7 +303,7 @@ impl Threads {
         &self,
         asker: Asker,
         (ThreadAttributes { stack_bytes, detached }, mask): (ThreadAttributes, Set),
-        (function, argument): (ThreadFunction, u64),
+        (function, argument): (u64, u64),
     ) -> Result<(), Refusal> {
         let starter = lock(&self.starter).clone().ok_or(Refusal::System)?;
         let slot = slots::reserve().ok_or(Refusal::Slots)?;
@@ -323,6 +328,9 @@ impl Threads {
     /// The starter thread's work: one request.
     fn start(&'static self, driver: &'static Driver, start: Start) {
         let Start { asker, number, slot, function, argument, stack_bytes, mask } = start;
+        let Some(function) = self.program.function(function) else {
+            driver.platform().peer_broke(asker.node, no_function(function));
+        };
         let handle = ThreadHandle::new(driver.me(), number);
         driver.races().keep(Ordered::Start(number), asker, Request::ThreadStart);
         // Before it runs, and before any node is told that it does.
@@ -409,6 +417,11 @@ impl Threads {
         let code = if known { 0 } else { Error::Invalid(String::new()).code() };
         driver.answer(asker, code, 0);
     }
+}
+
+/// What a peer has done wrong that asks for a thread at this address.
+fn no_function(address: u64) -> String {
+    format!("it asked to start a thread at {address:#x}, which is no function of the program")
 }
 
 /// Asks the node of a thread.
