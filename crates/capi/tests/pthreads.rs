@@ -193,6 +193,15 @@ fn what_the_main_thread_holds_when_it_returns_or_finalizes_is_named() {
 }
 
 #[test]
+fn of_many_things_that_a_thread_holds_at_its_end_some_are_named_and_the_others_counted() {
+    let dir = TestDir::new();
+    let ended = run(&launcher(), &Setting::nodes(1), &compile(&dir, "ends"), &["many-held"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(ended.err.matches("holding lock ").count(), 16, "{ended:?}");
+    assert_eq!(ended.err.matches("left the job holding 84 more").count(), 1, "{ended:?}");
+}
+
+#[test]
 fn tries_deadlines_read_write_locks_once_and_addresses_work() {
     let dir = TestDir::new();
     let program = compile(&dir, "tries");
