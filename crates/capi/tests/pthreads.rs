@@ -85,6 +85,18 @@ fn a_node_whose_unjoined_thread_writes_late_lets_the_others_go_before_it_leaves(
     }
 }
 
+/// A node without any thread left, and what was started there then was cut off.
+#[test]
+fn nodes_whose_main_threads_have_ended_stay_for_threads_that_start_later() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "hops");
+    for (nodes, consistency) in [(2, "sequential"), (3, "lazy-release"), (4, "auto")] {
+        let setting = Setting { consistency, ..Setting::nodes(nodes) };
+        let out = run_well(&launcher(), &setting, &program, &[]);
+        assert_eq!(out.matches("the last hop").count(), 1, "{setting:?}: {out}");
+    }
+}
+
 #[test]
 fn a_process_whose_main_thread_ends_by_pthread_exit_after_mg_finalize_ends() {
     let dir = TestDir::new();

@@ -18,12 +18,12 @@ use multigrain_types::{NodeId, ThreadId};
 
 use crate::driver::Driver;
 use crate::error::Error;
-use crate::frames::{Asker, Request};
+use crate::frames::{Asker, Leave, Request};
 use crate::program::{Program, ThreadFunction};
 use crate::programs::Programs;
 use crate::races::Ordered;
 use crate::receiver::slots::{self, Reserved};
-use crate::shim::{AtomicU64, Mutex, lock};
+use crate::shim::{AtomicBool, AtomicU64, Mutex, lock};
 use crate::signals::{Set, SignalMask};
 use crate::tsan::{self, Token};
 use table::{Refusal, ThreadTable};
@@ -137,6 +137,8 @@ pub(crate) struct Threads {
     /// Which nodes run the same.
     programs: Programs,
     next_node: AtomicU64,
+    /// The main thread has ended, and this node stays for the others.
+    stays: AtomicBool,
 }
 
 impl Threads {
@@ -147,6 +149,7 @@ impl Threads {
             program,
             programs,
             next_node: AtomicU64::new(0),
+            stays: AtomicBool::new(false),
         }
     }
 
@@ -337,8 +340,10 @@ impl Threads {
         let (thread, place) = slot.place();
         place.awaited().set_handle(handle.0);
         driver.begin_starting(thread, place);
-        let life = Life::new(self, driver, number);
+        let stays_for = self.stays.load(Ordering::SeqCst).then_some(asker);
+        let life = Life::new((self, driver), number, stays_for);
         match life.begin((slot, mask), (function, argument), stack_bytes) {
+            Ok(()) if stays_for.is_some() => {}
             Ok(()) => driver.answer(asker, 0, handle.0),
             Err(_) => {
                 driver.has_started();
@@ -348,21 +353,34 @@ impl Threads {
         }
     }
 
+    /// The main thread has ended: threads that start from now on have all nodes stay (`job/departure.rs`). Those that have
+    /// started before count as threads of this node.
+    pub(crate) fn stay(&self, driver: &Driver) {
+        self.stays.store(driver.nodes() > 1, Ordering::SeqCst);
+    }
+
     /// In a thread that begins and has its slot.
-    fn has_begun(&self, driver: &Driver, number: u64) {
+    fn has_begun(&self, driver: &Driver, number: u64, stays_for: Option<Asker>) {
         driver.has_started();
+        if let Some(asker) = stays_for {
+            driver.ask_to_stay(Leave::Hold);
+            driver.answer(asker, 0, ThreadHandle::new(driver.me(), number).0);
+        }
         tsan::take(Token::ThreadStart);
         driver.races().follow(&Ordered::Start(number));
         driver.acquire();
     }
 
     /// In a thread that ends: what it wrote can be seen from now on, and its slot is free.
-    fn has_ended(&self, driver: &Driver, number: u64) {
+    fn has_ended(&self, driver: &Driver, number: u64, stays: bool) {
         tsan::give(Token::ThreadEnd(ThreadHandle::new(driver.me(), number).0));
         if let Some(held) = slots::known() {
             driver.release_as(held);
         }
         driver.races().keep_own(Ordered::End(number));
+        if stays {
+            driver.ask_to_stay(Leave::Over);
+        }
         // Before the end is told: the thread that joins may count on the slot.
         slots::leave();
     }
