@@ -8,6 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use multigrain_types::limits::MAX_HELPERS;
+
 /// Lines of code of a file, its tests and comments not counted.
 const MOST_LINES: usize = 400;
 
@@ -458,6 +460,23 @@ fn the_table_of_the_runtime_s_layers_names_modules() {
         }
     }
     assert!(checked > 15, "{checked} names");
+}
+
+/// `multigrain doctor` asks for as many threads beside those of the program.
+#[test]
+fn the_helpers_of_a_node_are_as_many_as_it_is_said_to_have() {
+    let runtime = sources(&crates()[0].with_file_name("runtime"));
+    let names: BTreeSet<String> = runtime
+        .iter()
+        .flat_map(|source| source.code.split("\"mg-").skip(1))
+        .filter_map(|rest| rest.split('"').next().map(str::to_owned))
+        // Of a thread of the program, by its number.
+        .filter(|name| !name.contains('{'))
+        .collect();
+    assert_eq!(names.len(), MAX_HELPERS as usize, "{names:?}");
+    let cluster = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/CLUSTER.md");
+    let said = format!("its threads and up to {MAX_HELPERS} more");
+    assert!(fs::read_to_string(cluster).unwrap().contains(&said), "{said}");
 }
 
 #[test]

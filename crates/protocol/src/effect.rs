@@ -5,6 +5,15 @@ use smallvec::SmallVec;
 
 use crate::message::{Message, Turns};
 
+/// Who acknowledges a message of a flush.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum AckFrom {
+    /// The node that it was sent to.
+    Node(NodeId),
+    /// Any, as far as this node can tell: it may be passed on. Or the engine itself has looked who it is.
+    Any,
+}
+
 /// One thing an engine wants done. Engines name page data and never hold it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the fields repeat the words of the types module")]
@@ -53,10 +62,10 @@ pub enum Effect {
     /// Release tracker: the minipage leaves the delayed update queue; its writes are on their way.
     Clean { minipage: MinipageId },
     /// Release tracker: the minipage's writes go with that flush. `awaited`: the flush has not ended before
-    /// an [`Effect::Acked`]; `notice`: other nodes are notified that it was written.
-    Flushed { minipage: MinipageId, flush: u64, awaited: bool, notice: bool },
+    /// an [`Effect::Acked`] by that node; `notice`: other nodes are notified that it was written.
+    Flushed { minipage: MinipageId, flush: u64, awaited: Option<AckFrom>, notice: bool },
     /// Release tracker: so many of the flush's messages were acknowledged.
-    Acked { flush: u64, count: u32 },
+    Acked { flush: u64, count: u32, by: AckFrom },
     /// Bookkeeping: a request was queued behind another (Millipage 4.4, competing requests).
     Competing { minipage: MinipageId },
 }

@@ -46,7 +46,7 @@ mod world;
 
 pub use consistency::{EngineKind, Homes};
 pub use context::{EngineContext, Illegal};
-pub use effect::{Effect, Effects};
+pub use effect::{AckFrom, Effect, Effects};
 pub use encoding::{WireError, Words};
 pub use message::{
     Attach, BarrierMessage, ConditionMessage, HlrcMessage, Kind, LockMessage, Message, MgsMessage,

@@ -21,6 +21,8 @@ pub const SCENES: [(&str, fn()); 3] = [
 const PEER: NodeId = NodeId(1);
 /// The victim's own lazily consistent area: the eager ones lie before it.
 const LAZY: AreaId = AreaId(AREAS + 2);
+/// Another node's area with dynamic homes, where diffs are passed on.
+const AUTO: AreaId = AreaId(AREAS + 5);
 
 fn a_thread_asks_one_thing_at_a_time() {
     let mut victim = Victim::new(NodeId(0), Placement::Allocator);
@@ -34,7 +36,7 @@ fn what_comes_too_early_has_a_bound() {
     let mut victim = Victim::new(NodeId(0), Placement::Allocator);
     // Of a home elsewhere, in the name of whom it likes.
     let diff = HlrcMessage::Diff { writer: NodeId(2), flush: 1, epoch: 1 };
-    let diff = header_of(diff.about(MinipageId::new(AreaId(LAZY.0 + 1), 0)));
+    let diff = header_of(diff.about(MinipageId::new(AUTO, 0)));
     for _ in 0..MAX_THREADS {
         assert_eq!(victim.request(PEER, &diff, &[]), Outcome::Alive);
     }

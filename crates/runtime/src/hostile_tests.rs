@@ -447,3 +447,47 @@ fn retire_before_unpacking() {
 fn an_area_is_not_given_back_before_contents_that_had_begun_to_come_in_are_in_their_place() {
     play_random(retire_before_unpacking, 1);
 }
+
+/// Node 2 announces contents that node 1 then sends, and says its own when a thread of node 0 uses the page.
+fn send_into_a_page_in_use() {
+    slots::forget_all();
+    let [ours, _theirs] = pair(None);
+    let memory = multigrain_memory::Config::new(2 * 4096, GuardChoice::Mprotect);
+    let memory = Memory::new(&memory).unwrap();
+    let runtime = Runtime::assemble(&Config::single(), 3, memory, ours, None).unwrap();
+    let (placement, compression) = (Placement::Allocator, Compression::RunLength);
+    let named = Origin::Named(NamedSharing { placement, compression });
+    let (kind, attach) = (Kind::Read, Attach::Page);
+    let reply = PageMessage::Reply { kind, attach, ack_now: false, turns: Turns::NONE };
+    let word = [[0, 0x82].as_slice(), &[1, 2, 3, 4, 5, 6, 7, 8]].concat();
+    let (packed, bytes) = (word.len() as u64, 4096);
+    for (id, flags, payload) in [(0, 0, bytes), (1, COMPRESSED, packed)] {
+        assert_eq!(runtime.adopt(page_of(NodeId(1), id, named)), 0);
+        let minipage = MinipageId::new(AreaId(id), 0);
+        runtime.driver.engine().step_sure(Input::Fault { thread: ThreadId(id), minipage, kind });
+        let from = |from: u16, flags, payload| {
+            let header = header_of(reply.about(minipage));
+            Header { from, flags: header.flags | flags, payload, ..header }
+        };
+        let (hostile, right) = (from(2, flags, payload), from(1, 0, bytes));
+        let place = |of: &Header| NodeSink::new(&runtime.driver).place(NodeId(of.from), of);
+        assert!(place(&hostile).is_ok());
+        assert!(NodeSink::new(&runtime.driver).goes_on(NodeId(2), &hostile).is_ok(), "so far");
+        assert!(matches!(place(&right), Ok(Destination::At(_))));
+        assert_eq!(NodeSink::new(&runtime.driver).frame(NodeId(1), &right, None), Ok(()));
+        let mut sink = NodeSink::new(&runtime.driver);
+        let late = match flags {
+            0 => sink.goes_on(NodeId(2), &hostile),
+            _ => sink.frame(NodeId(2), &hostile, Some(&word)),
+        };
+        assert!(late.is_err_and(|why| why.contains("which is in use here")), "page {id}");
+        let (place, _) = runtime.driver.memory().privileged(minipage);
+        // SAFETY: nobody else has this page.
+        assert!((0..4096).all(|at| unsafe { place.add(at).read() } == 0), "page {id}");
+    }
+}
+
+#[test]
+fn a_payload_that_was_kept_open_does_not_go_into_a_page_in_use() {
+    play_random(send_into_a_page_in_use, 1);
+}

@@ -11,7 +11,8 @@
 //! placed the same way, a part at a time; which acknowledgements that leads to is left to the caller ([`Incoming::take_due`]).
 //!
 //! Invariant: bytes are taken in stream order; after each read the staging buffer is parsed to
-//! its end, so that nothing is kept there and all links share one.
+//! its end, so that nothing is kept there and all links share one. No byte goes to a place between whose naming and which
+//! another link may have been read, unless the sink says that it is still the payload's.
 #![expect(unsafe_code, reason = "payload bytes go to the raw places that the sink names")]
 
 use crate::frame_header::{BATCH, BYE, Header, LAST_KIND, MAX_BUFFER, PART, PART_TAKEN, PARTED};
@@ -158,6 +159,16 @@ impl State {
 }
 
 impl Payload {
+    /// Its place is asked for again before more of it goes there: frames of other peers may have come since.
+    fn goes_on(&self, from: NodeId, context: &mut ReceiveContext<'_>) -> Result<(), LostReason> {
+        match self.target {
+            Target::At(_) => {
+                context.sink.goes_on(from, &self.header).map_err(LostReason::Violation)
+            }
+            Target::Buffer | Target::Batch => Ok(()),
+        }
+    }
+
     /// What is still to come, of this part if there are parts.
     fn rest(&self, buffer: &mut [u8]) -> Span {
         let &Self { target, done, until, .. } = self;
@@ -204,6 +215,7 @@ impl Incoming {
                 Ok(more(got, &spans))
             }
             State::Payload(payload) => {
+                payload.goes_on(self.from, context)?;
                 let rest = payload.rest(&mut self.buffer);
                 let mut spans = [rest, context.staging.room()];
                 let Some(got) = self.bytes_read(read(&mut spans))? else {
@@ -315,6 +327,7 @@ impl Incoming {
                 if header.payload == 0 || until > payload.header.payload_bytes() {
                     return wrong("a part that does not fit");
                 }
+                payload.goes_on(self.from, context)?;
                 self.parts = Parts::No;
                 self.state = State::Payload(Payload { until, ..payload });
                 return Ok(());

@@ -13,6 +13,8 @@ struct Seen {
     lost: Vec<LostReason>,
     /// Frames delivered when a place was asked for.
     placed_after: Vec<usize>,
+    /// The places are not for who was given them any more.
+    taken_back: bool,
 }
 
 impl Seen {
@@ -22,6 +24,7 @@ impl Seen {
             frames: Vec::new(),
             lost: Vec::new(),
             placed_after: Vec::new(),
+            taken_back: false,
         }
     }
 
@@ -39,6 +42,10 @@ unsafe impl Sink for Seen {
             1 => Ok(Destination::Buffer),
             _ => Err("no place".to_owned()),
         }
+    }
+
+    fn goes_on(&mut self, _: NodeId, _: &Header) -> Result<(), String> {
+        if self.taken_back { Err("in use".to_owned()) } else { Ok(()) }
     }
 
     fn frame(&mut self, _: NodeId, header: &Header, body: Option<&[u8]>) -> Result<(), String> {
@@ -307,5 +314,25 @@ proptest! {
                 break;
             }
         }
+    }
+}
+
+/// Another peer may have supplied meanwhile what this payload is for.
+#[test]
+fn a_payload_does_not_go_on_into_a_place_that_was_taken_back() {
+    let sent = frame(0, 0, 5_000, 1);
+    let announced = Header::BYTES * 2 + Header::BYTES;
+    for (stream, first) in [
+        (stream(&[sent.clone()]), Header::BYTES + 100),
+        (stream(&in_parts(&sent, 100)), announced + 100),
+    ] {
+        let (mut seen, mut staging) = (Seen::new(1), Staging::new());
+        let (mut parser, mut rest) = (Incoming::new(NodeId(3)), &stream[..]);
+        assert!(pump(&mut parser, &mut seen, &mut staging, &mut rest, first).is_ok());
+        assert_eq!(seen.memory[..100], sent.1[..100]);
+        seen.taken_back = true;
+        let read = pump(&mut parser, &mut seen, &mut staging, &mut rest, usize::MAX);
+        assert_eq!(read.unwrap_err(), LostReason::Violation("in use".to_owned()));
+        assert!(seen.memory[100..].iter().all(|&byte| byte == 0) && seen.frames.is_empty());
     }
 }

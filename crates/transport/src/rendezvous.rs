@@ -40,7 +40,8 @@ const RETRY: Duration = Duration::from_millis(50);
 /// After boot's time, how long a peer is tried that does not listen, or whose host does not answer: as long as a
 /// link's bytes may go unanswered (ADR 45).
 const REACH: Duration = Duration::from_secs(4);
-/// Between two looks, after boot, at whether the hosts of the peers that are being reached still answer.
+/// Between two looks, after boot, at whether the hosts of the peers that are being reached still answer; and before the next
+/// try to reach one whose own connection was said to be under way.
 const LOOK: Duration = Duration::from_millis(200);
 /// The listeners' key in the epoll set, where connections have numbers, and that of the wake-up.
 const LISTENER: u64 = u64::MAX;
@@ -174,7 +175,7 @@ impl Rendezvous {
         for mut late in self.connections.take_all() {
             match late.receive(HELLO_BYTES) {
                 Received::Open => self.refuse(&late, Refusal::Complete),
-                Received::Ended => self.refuse(&late, Refusal::Cut),
+                Received::Ended | Received::Failed(_) => self.refuse(&late, Refusal::Cut),
             }
         }
         (self.listeners, self.refusals, self.lines)
@@ -234,6 +235,15 @@ impl Rendezvous {
         }
         self.later.push((at, peer, errno));
         Ok(())
+    }
+
+    /// A peer's own connection to this node is under way. If it does not come, the next try shows whether the peer's host
+    /// answers.
+    fn was_crossed(&mut self, peer: NodeId) {
+        if self.booted {
+            self.may_take_longer(peer);
+            self.later.push((Instant::now() + LOOK, peer, Errno::TIMEDOUT));
+        }
     }
 
     fn unreachable(&self, peer: NodeId, errno: Errno) -> TransportError {
@@ -395,7 +405,7 @@ impl Rendezvous {
                 Refusal::Cut
             }
             (Ok(None), Received::Open) => return Progress::Wait,
-            (Ok(None), Received::Ended) => Refusal::Cut,
+            (Ok(None), Received::Ended | Received::Failed(_)) => Refusal::Cut,
             (Err(why), _) => why,
         };
         self.refuse(one, why);
@@ -422,6 +432,10 @@ impl Rendezvous {
             return Ok(Progress::Gone);
         }
         self.may_take_longer(peer);
+        if self.booted {
+            // Boot has a time of its own. Afterwards nothing else would tell that the way to the peer is cut.
+            one.link.tune().map_err(TransportError::system("setsockopt"))?;
+        }
         one.stage = Stage::Authenticating { peer };
         self.ask(one, peer)
     }
@@ -465,6 +479,7 @@ impl Rendezvous {
                 }
                 // Its own connection to this node is under way.
                 Answer::Refused(Refusal::Crossed) if self.connects == Connects::Either => {
+                    self.was_crossed(peer);
                     Ok(Progress::Gone)
                 }
                 Answer::Refused(reason) => Err(TransportError::Refused { peer, reason }),
@@ -473,7 +488,11 @@ impl Rendezvous {
         }
         match got {
             Received::Open => Ok(Progress::Wait),
-            Received::Ended => {
+            Received::Failed(errno) if self.booted && may_change(errno) => {
+                self.reach_later(peer, errno)?;
+                Ok(Progress::Gone)
+            }
+            Received::Ended | Received::Failed(_) => {
                 if let Poll::Ready(Err(reason)) = one.link.authenticate() {
                     return Err(TransportError::Untrusted { peer, reason });
                 }
@@ -498,3 +517,6 @@ impl Rendezvous {
         self.lines.extend(line);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -64,6 +64,15 @@ pub unsafe trait Sink {
     /// What the peer did wrong, in words; the link is closed and `lost` called.
     fn place(&mut self, from: NodeId, header: &Header) -> Result<Destination, String>;
 
+    /// More bytes of a payload have come, after frames of other peers perhaps, and are about to go to the place that it was
+    /// given with its header.
+    ///
+    /// # Errors
+    /// The place is not for it any more, in words; nothing is written there, the link is closed and `lost` called.
+    fn goes_on(&mut self, _from: NodeId, _header: &Header) -> Result<(), String> {
+        Ok(())
+    }
+
     /// A frame is complete; `body` is there when `place` asked for a buffer.
     ///
     /// # Errors

@@ -9,3 +9,7 @@ pub const MAX_NODES: u32 = 1024;
 
 /// Threads of a node: those that can wait at the same time, and so those of which a peer hears.
 pub const MAX_THREADS: u32 = 4096;
+
+/// Threads of a node beside those of the program, at most: five from the beginning, one that makes links in large jobs, one
+/// for deadlines, and one where the main thread ends first (`runtime/src/job/helpers.rs`, `deadlines.rs`, `job/main_exit.rs`).
+pub const MAX_HELPERS: u32 = 8;

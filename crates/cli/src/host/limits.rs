@@ -2,6 +2,7 @@
 
 use super::Needs;
 use super::finding::Finding;
+use multigrain_types::limits::MAX_HELPERS;
 use rustix::process::{Resource, geteuid, getrlimit};
 use std::fs;
 
@@ -10,9 +11,6 @@ const BESIDE_LINKS: u64 = 256;
 /// Of the launcher or an agent: a node's control channel, pipes, process descriptor and socket; and its own.
 const OF_EACH_NODE: u64 = 5;
 const OWN: u64 = 32;
-/// Threads of a node beside those of the program, at most: four, one that makes links in large jobs, one for
-/// deadlines, and one where the main thread ends first (`runtime/src/job/helpers.rs`, `deadlines.rs`, `job/main_exit.rs`).
-const OWN_THREADS: u64 = 7;
 /// Kernels allow as many mappings unless they are told otherwise.
 const USUAL_MAPPINGS: u64 = 65_530;
 
@@ -66,7 +64,7 @@ pub(super) fn processes(needs: &Needs) -> Finding {
         Some(most) => format!("a user may have {most} with their threads (ulimit -u)"),
         None => "unlimited".to_owned(),
     };
-    let needed = u64::from(needs.here) * (u64::from(needs.threads) + OWN_THREADS);
+    let needed = u64::from(needs.here) * (u64::from(needs.threads) + u64::from(MAX_HELPERS));
     if is_most(most, needed) {
         let limits = format!("{} nodes of {} threads need {needed}", needs.here, needs.threads);
         let remedy =

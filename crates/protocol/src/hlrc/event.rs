@@ -70,7 +70,7 @@ pub enum FlushEvent {
     /// The diff is buffered already.
     Diff { writer: NodeId, flush: u64 },
     /// The home has merged `count` diffs of this copy.
-    DiffAck { flush: u64, count: u32 },
+    DiffAck { from: NodeId, flush: u64, count: u32 },
 }
 
 /// The event without its concern.

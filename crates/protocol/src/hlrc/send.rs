@@ -4,7 +4,7 @@ use multigrain_types::NodeId;
 
 use super::state::{Away, OpenRequest, Page};
 use crate::context::EngineContext;
-use crate::effect::{Effect, Effects};
+use crate::effect::{AckFrom, Effect, Effects};
 use crate::message::HlrcMessage;
 
 pub(super) fn send(context: &EngineContext, to: NodeId, body: HlrcMessage, out: &mut Effects) {
@@ -34,6 +34,12 @@ pub(super) fn fetch(
     away.page = Page::Fetching(Box::new(wait));
 }
 
+/// Who acknowledges what is sent to this home, or has acknowledged: where homes are dynamic a former one passes it on, to a
+/// node that this one need not know.
+pub(super) fn acknowledger(context: &EngineContext, home: NodeId) -> AckFrom {
+    if context.dynamic_after.is_some() { AckFrom::Any } else { AckFrom::Node(home) }
+}
+
 /// Sends what was written here to the home; no thread may write it any more.
 pub(super) fn diff(
     away: &mut Away,
@@ -43,7 +49,8 @@ pub(super) fn diff(
     out: &mut Effects,
 ) {
     let minipage = context.minipage;
-    out.push(Effect::Flushed { minipage, flush, awaited: true, notice: true });
+    let awaited = Some(acknowledger(context, away.home));
+    out.push(Effect::Flushed { minipage, flush, awaited, notice: true });
     send(context, away.home, HlrcMessage::Diff { writer: context.me, flush, epoch }, out);
     out.push(Effect::DropTwin { minipage });
     away.unacked += u32::from(context.dynamic_after.is_some());
@@ -55,7 +62,7 @@ pub(super) fn unsend_diff(out: &mut Effects) {
     use crate::message::Message;
     out.retain(|effect| {
         if let Effect::Flushed { awaited, .. } = effect {
-            *awaited = false;
+            *awaited = None;
         }
         !matches!(
             effect,

@@ -254,6 +254,13 @@ impl Copy {
         }
     }
 
+    /// Whether a barrier has migrated the home, once at least.
+    #[must_use]
+    pub fn has_moved(&self) -> bool {
+        let (Self::Home { moves, .. } | Self::Away(Away { moves, .. })) = self;
+        moves.last.is_some()
+    }
+
     /// Whether the first node that asks for it may still become the home.
     #[must_use]
     pub fn is_fresh(&self) -> bool {

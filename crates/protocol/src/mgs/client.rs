@@ -4,7 +4,7 @@ use multigrain_types::{Access, NodeId, ThreadId};
 use smallvec::SmallVec;
 
 use crate::context::{EngineContext, Illegal};
-use crate::effect::{Effect, Effects};
+use crate::effect::{AckFrom, Effect, Effects};
 use crate::message::{Kind, MgsMessage};
 use crate::mgs::marks::mark;
 use crate::mutant_macro::mutant;
@@ -193,7 +193,8 @@ impl Client {
                 if !self.releasing.is_empty() =>
             {
                 mark!(ReleaseAck);
-                out.push(Effect::Acked { flush: self.releasing.remove(0), count: 1 });
+                let (flush, by) = (self.releasing.remove(0), AckFrom::Any);
+                out.push(Effect::Acked { flush, count: 1, by });
             }
 
             // Arcs 16 and 18, INV, pagestate == READ: free page, ACK. (PINV is the protection.)
@@ -328,7 +329,7 @@ impl Client {
     fn flush(&mut self, context: &EngineContext, flush: u64, out: &mut Effects) {
         self.releasing.push(flush);
         let minipage = context.minipage;
-        out.push(Effect::Flushed { minipage, flush, awaited: true, notice: false });
+        out.push(Effect::Flushed { minipage, flush, awaited: Some(AckFrom::Any), notice: false });
         send(context, context.manager, MgsMessage::Release, out);
     }
 

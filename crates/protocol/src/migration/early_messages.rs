@@ -24,10 +24,10 @@ pub enum EarlyMessage {
     },
 }
 
-/// Fetches and diffs that wait for the next migration plan, in the order they came.
+/// Fetches and diffs that wait for the next migration plan, in the order they came, with who sent them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct EarlyMessages {
-    queue: Vec<(MinipageId, EarlyMessage)>,
+    queue: Vec<(MinipageId, NodeId, EarlyMessage)>,
     /// What of that came from which node.
     sent: BTreeMap<(MinipageId, NodeId), Sent>,
 }
@@ -56,7 +56,7 @@ impl EarlyMessages {
         };
         let room = mutant!("early-without-end": true, else room);
         if room {
-            self.queue.push((minipage, early));
+            self.queue.push((minipage, from, early));
         }
         room
     }
@@ -65,7 +65,7 @@ impl EarlyMessages {
     #[must_use]
     pub fn diffs(&self, minipage: MinipageId) -> usize {
         let diff =
-            |&&(of, early): &&_| of == minipage && matches!(early, EarlyMessage::Diff { .. });
+            |&&(of, _, early): &&_| of == minipage && matches!(early, EarlyMessage::Diff { .. });
         self.queue.iter().filter(diff).count()
     }
 
@@ -76,7 +76,7 @@ impl EarlyMessages {
     }
 
     /// All of it.
-    pub fn take(&mut self) -> Vec<(MinipageId, EarlyMessage)> {
+    pub fn take(&mut self) -> Vec<(MinipageId, NodeId, EarlyMessage)> {
         self.sent.clear();
         core::mem::take(&mut self.queue)
     }

@@ -69,9 +69,9 @@ pub(super) fn apply(
             Effect::Flushed { minipage, flush, awaited, notice } => {
                 cell.tracker().flushed(minipage, flush, awaited, notice);
             }
-            Effect::Acked { flush, count } => {
-                if !cell.tracker().acked(flush, count) {
-                    let state = format!("flush {flush} of {}", context.minipage);
+            Effect::Acked { flush, count, by } => {
+                if !cell.tracker().acked(flush, count, by) {
+                    let state = format!("flush {flush} of {}, not sent to it", context.minipage);
                     let illegal = Illegal { role: "release tracker", state };
                     return Err(refused(from, &"an acknowledgement", illegal));
                 }

@@ -79,6 +79,17 @@ pub enum Violation {
 }
 
 impl Violation {
+    /// The same, if it was found in what this node `me` told itself, by the peer that led to that.
+    #[must_use]
+    pub(super) fn of_peer(self, me: NodeId, peer: NodeId) -> Self {
+        match self {
+            Self::Peer { from, role, state, event } if from == me => {
+                Self::Peer { from: peer, role, state, event }
+            }
+            other => other,
+        }
+    }
+
     /// What is wrong, in words, without who did it.
     #[must_use]
     pub fn what(self) -> String {

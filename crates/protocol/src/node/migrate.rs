@@ -71,17 +71,18 @@ pub(super) fn before_taking(
     switch(place, from, guard, world)?;
     let epoch = guard.tracker().log().epoch();
     let waiting = guard.tracker().early_mut().take();
-    for (minipage, early) in waiting {
+    for (minipage, sender, early) in waiting {
         let local = match early {
             EarlyMessage::Fetch { requester, waits } => {
                 let body = HlrcMessage::Fetch { requester, epoch, waits };
-                Local::Message(requester, body.about(minipage))
+                Local::Message(sender, body.about(minipage))
             }
             EarlyMessage::Diff { writer, flush } => {
                 Local::Lazy(CopyEvent::Flush(FlushEvent::Diff { writer, flush }))
             }
         };
-        run(place, minipage, &mut guard.minipage(minipage), local, world)?;
+        let served = run(place, minipage, &mut guard.minipage(minipage), local, world);
+        served.map_err(|violation| violation.of_peer(place.me, sender))?;
     }
     Ok(())
 }

@@ -206,6 +206,9 @@ impl Cell for OwnedCell<'_> {
     fn manager(&self) -> NodeId {
         self.tables.placement(self.minipage).manager
     }
+    fn owner(&self) -> NodeId {
+        self.tables.placement(self.minipage).owner
+    }
     fn consistency(&self) -> Consistency {
         self.tables.placement(self.minipage).consistency
     }

@@ -19,6 +19,8 @@ pub trait Cell {
 
     /// The node that keeps the directory entry: manager, or home under [`Consistency::EagerRelease`].
     fn manager(&self) -> NodeId;
+    /// The node that allocated it: its first home under [`Consistency::LazyRelease`].
+    fn owner(&self) -> NodeId;
     /// What was asked for when it was allocated.
     fn consistency(&self) -> Consistency;
     /// Sequential: when and how invalidations go by a tree.

@@ -188,7 +188,8 @@ impl IntervalLog {
         let mut floor = batch.floor.iter().zip((0..).map(NodeId));
         let (most, epoch) = (of_this.max().unwrap_or(0), self.migrations.next_epoch());
         let state = if most > own {
-            format!("{} has closed {own} intervals, not {most}", self.me)
+            // Who passes on another's word is believed as that is.
+            format!("{} has closed {own} intervals, not the {most} said or passed on", self.me)
         } else if floor.any(|(&all, node)| all > known(node)) {
             format!("all know {:?}, and it knows {:?}", batch.floor, batch.clock)
         } else if plan.is_some_and(|plan| plan.epoch != epoch) {

@@ -7,12 +7,13 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use multigrain_types::tree::Fan;
 use multigrain_types::{MinipageId, NodeId, ThreadId};
 
 use super::interval_log::IntervalLog;
+use crate::effect::AckFrom;
 use crate::message::{Message, SyncMessage};
 use crate::migration::EarlyMessages;
 use crate::mutant_macro::mutant;
@@ -41,8 +42,8 @@ pub struct ReleaseTracker {
 struct Flush {
     number: u64,
     phase: Phase,
-    /// Messages without an acknowledgement.
-    awaited: u32,
+    /// Messages without an acknowledgement, by who acknowledges them; none is 0.
+    awaited: BTreeMap<AckFrom, u32>,
     /// Minipages that get a write notice.
     noticed: Vec<MinipageId>,
 }
@@ -172,30 +173,46 @@ impl ReleaseTracker {
     }
 
     /// A minipage's writes go with that flush; see [`crate::Effect::Flushed`].
-    pub fn flushed(&mut self, minipage: MinipageId, number: u64, awaited: bool, notice: bool) {
+    pub fn flushed(
+        &mut self,
+        minipage: MinipageId,
+        number: u64,
+        awaited: Option<AckFrom>,
+        notice: bool,
+    ) {
         self.dirty.remove(&minipage);
         let flush = self.flush(number);
-        flush.awaited += u32::from(awaited);
+        if let Some(by) = awaited {
+            *flush.awaited.entry(by).or_default() += 1;
+        }
         if notice {
             flush.noticed.push(minipage);
         }
     }
 
-    /// So many of a flush's messages were acknowledged; false if fewer were awaited.
+    /// So many of a flush's messages were acknowledged; false if fewer were awaited of who did.
     #[must_use]
-    pub fn acked(&mut self, number: u64, count: u32) -> bool {
+    pub fn acked(&mut self, number: u64, count: u32, by: AckFrom) -> bool {
         let Some(flush) = self.flushes.iter_mut().find(|flush| flush.number == number) else {
             return false;
         };
-        let Some(left) = flush.awaited.checked_sub(count) else { return false };
-        flush.awaited = left;
+        let awaited = flush.awaited.get(&by).copied().unwrap_or(0);
+        match awaited.checked_sub(count) {
+            None => return false,
+            Some(0) => {
+                flush.awaited.remove(&by);
+            }
+            Some(left) => {
+                flush.awaited.insert(by, left);
+            }
+        }
         self.end_flushes();
         true
     }
 
     /// Ends the oldest flushes that may, and lets go what waited for them.
     fn end_flushes(&mut self) {
-        let ends = |flush: &mut Flush| flush.phase == Phase::Sent && flush.awaited == 0;
+        let ends = |flush: &mut Flush| flush.phase == Phase::Sent && flush.awaited.is_empty();
         while let Some(flush) = self.flushes.pop_front_if(ends) {
             self.log.close_interval(flush.noticed);
         }
@@ -272,7 +289,8 @@ impl ReleaseTracker {
         let place = self.flushes.partition_point(|flush| flush.number < number);
         if self.flushes.get(place).is_none_or(|flush| flush.number != number) {
             let phase = if number > self.begun { Phase::Early } else { Phase::Sent };
-            self.flushes.insert(place, Flush { number, phase, awaited: 0, noticed: Vec::new() });
+            let (awaited, noticed) = (BTreeMap::new(), Vec::new());
+            self.flushes.insert(place, Flush { number, phase, awaited, noticed });
         }
         &mut self.flushes[place]
     }

@@ -107,23 +107,23 @@ impl<'a> NodeSink<'a> {
         body: Option<&[u8]>,
     ) -> Result<(), String> {
         let sequential = matches!(message, Message::Page { .. });
-        if header.flags & COMPRESSED != 0 {
+        let compressed = header.flags & COMPRESSED != 0;
+        let scattered = header.payload == 0 || (body.is_some() && run.count() > 1);
+        if header.payload == 0 && !sequential && !compressed {
+            return Err(format!("{message:?} without its page"));
+        }
+        if compressed || scattered {
+            // Other nodes may have supplied it since the header came.
+            self.check_awaited(from, message, run)?;
+        }
+        if compressed {
             return self.unpack(run, body.unwrap_or_default());
         }
-        match (header.payload, body) {
-            (0, _) if !sequential => Err(format!("{message:?} without its page")),
+        if scattered {
             // Zeros are not sent.
-            (0, _) => {
-                self.check_awaited(from, message, run)?;
-                self.scatter(run, None);
-                Ok(())
-            }
-            (_, Some(_)) if run.count() > 1 => {
-                self.scatter(run, body);
-                Ok(())
-            }
-            (_, _) => Ok(()),
+            self.scatter(run, body);
         }
+        Ok(())
     }
 
     /// How contents of these minipages may be compressed.
@@ -187,7 +187,7 @@ impl<'a> NodeSink<'a> {
 
 // SAFETY: pages are placed in the privileged view, which stays mapped for the life of the process
 // and is only ever reached by pointer; `place_contents` has checked the length, and that each minipage
-// is awaited.
+// is awaited, `goes_on` that it still is.
 unsafe impl Sink for NodeSink<'_> {
     fn place(&mut self, from: NodeId, header: &Header) -> Result<Destination, String> {
         let Some((message, run)) = self.message(from, header)? else {
@@ -216,6 +216,12 @@ unsafe impl Sink for NodeSink<'_> {
                 Err(format!("{message:?} carries {} bytes", header.payload))
             }
         }
+    }
+
+    fn goes_on(&mut self, from: NodeId, header: &Header) -> Result<(), String> {
+        let Some((message, run)) = self.message(from, header)? else { return Ok(()) };
+        self.placed = Some((*header, (message, run)));
+        run.map_or(Ok(()), |run| self.check_awaited(from, message, run))
     }
 
     fn frame(&mut self, from: NodeId, header: &Header, body: Option<&[u8]>) -> Result<(), String> {

@@ -69,6 +69,10 @@ impl Cell for CellGuard<'_> {
         self.tables.manager_of(self.area, self.minipage)
     }
 
+    fn owner(&self) -> NodeId {
+        self.area.record.owner
+    }
+
     fn consistency(&self) -> Consistency {
         self.area.record.consistency
     }

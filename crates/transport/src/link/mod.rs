@@ -218,7 +218,8 @@ pub(crate) trait Link: fmt::Debug + Send + Sync {
     /// There is no connection.
     fn connected(&self) -> Result<(), Errno>;
 
-    /// Sets the link up for the traffic of a job: short round trips, and a dead host is noticed.
+    /// Sets the link up for the traffic of a job: short round trips, and a dead host is noticed. Called once the handshake is
+    /// over; also before it where that has no time-out of its own.
     ///
     /// # Errors
     /// The kernel refuses an option.

@@ -39,6 +39,8 @@ pub(super) enum Progress {
 pub(super) enum Received {
     Open,
     Ended,
+    /// The kernel has given it up.
+    Failed(Errno),
 }
 
 impl Pending {
@@ -90,7 +92,7 @@ impl Pending {
                 Received::Open
             }
             Err(Errno::AGAIN | Errno::INTR) => Received::Open,
-            Err(_) => Received::Ended,
+            Err(errno) => Received::Failed(errno),
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::effect::{Effect, Effects};
 use crate::hlrc::event::FlushEvent;
 #[cfg(feature = "mutants")]
 use crate::hlrc::send::unsend_diff;
-use crate::hlrc::send::{acknowledge, diff, fetch};
+use crate::hlrc::send::{acknowledge, acknowledger, diff, fetch};
 use crate::hlrc::state::{Away, Home, OpenRequest, Page};
 use crate::mutant_macro::mutant;
 
@@ -29,13 +29,13 @@ pub(super) fn at_home(
             let (from, to) = (Access::ReadWrite, Access::ReadOnly);
             out.push(Effect::Protect { minipage, from, to });
             let flush = *flush;
-            out.push(Effect::Flushed { minipage, flush, awaited: false, notice: true });
+            out.push(Effect::Flushed { minipage, flush, awaited: None, notice: true });
             *home = Released;
         }
         // It stays open. What is written after it was found is found the next time.
         (E::Release { flush }, TrackedDirty) => {
             let flush = *flush;
-            out.push(Effect::Flushed { minipage, flush, awaited: false, notice: true });
+            out.push(Effect::Flushed { minipage, flush, awaited: None, notice: true });
             mutant!("tracked-write-not-noticed" => {
                 out.retain(|effect| !matches!(effect, Effect::Flushed { .. }));
             });
@@ -84,7 +84,7 @@ pub(super) fn at_home(
             acknowledge(context, *writer, *flush, out);
         }
         (
-            E::DiffAck { flush, count },
+            E::DiffAck { from, flush, count },
             Fresh
             | Exclusive
             | Clean
@@ -94,7 +94,10 @@ pub(super) fn at_home(
             | OpenedAhead { .. }
             | Tracked
             | TrackedDirty,
-        ) => out.push(Effect::Acked { flush: *flush, count: *count }),
+        ) => {
+            let by = acknowledger(context, *from);
+            out.push(Effect::Acked { flush: *flush, count: *count, by });
+        }
 
         // What no correct peer sends: a diff of a copy nobody has. And the world looks at what was opened ahead
         // before this, and at nothing else.
@@ -149,11 +152,12 @@ pub(super) fn away(
         }
 
         (
-            E::DiffAck { flush, count },
+            E::DiffAck { from, flush, count },
             Invalid | FetchQueued(_) | Fetching(_) | Clean | Upgrading(_) | Dirty | OpenedAhead,
         ) if context.dynamic_after.is_none() || away.unacked >= *count => {
             away.unacked = away.unacked.saturating_sub(*count);
-            out.push(Effect::Acked { flush: *flush, count: *count });
+            let by = acknowledger(context, *from);
+            out.push(Effect::Acked { flush: *flush, count: *count, by });
             if away.unacked == 0 {
                 all_acknowledged(away, context, epoch, out);
             }

@@ -35,6 +35,9 @@ pub(super) fn message(
     }
     let event = match message {
         HlrcMessage::Fetch { requester, epoch, waits } => {
+            if requester != from && !may_pass_on(context, cell, from, epoch) {
+                return Err(refused(from, &message, not_its_own(from)));
+            }
             let epoch = mutant!("early-fetch-served": 0, else epoch);
             let waits = mutant!("prefetch-transfers-home": true, else waits);
             // This node will receive a plan soon, and may be the home by then.
@@ -48,6 +51,9 @@ pub(super) fn message(
         HlrcMessage::Data => CopyEvent::Fetch(FetchEvent::Data { from }),
         HlrcMessage::FirstTouch => CopyEvent::Fetch(FetchEvent::FirstTouch),
         HlrcMessage::HomeTransfer => CopyEvent::Fetch(FetchEvent::HomeTransfer),
+        HlrcMessage::Diff { writer, .. } if writer != from && context.dynamic_after.is_none() => {
+            return Err(refused(from, &message, not_its_own(from)));
+        }
         HlrcMessage::Diff { writer, flush, epoch } => {
             released(world).buffer_diff(context.minipage);
             let away = cell.copy().home().is_some();
@@ -68,7 +74,7 @@ pub(super) fn message(
             CopyEvent::Flush(FlushEvent::Diff { writer, flush })
         }
         HlrcMessage::DiffAck { flush, count } => {
-            CopyEvent::Flush(FlushEvent::DiffAck { flush, count })
+            CopyEvent::Flush(FlushEvent::DiffAck { from, flush, count })
         }
     };
     // The node that fetches now may have seen what a thread of the home writes back before it releases; and what is
@@ -118,6 +124,21 @@ fn look_for_writes(
     let unwritten = mutant!("opened-ahead-taken-for-unwritten": true, else unwritten);
     let found = if unwritten { FlushEvent::FoundUnwritten } else { FlushEvent::FoundWritten };
     copy(context, cell, context.me, &CopyEvent::Flush(found), out)
+}
+
+/// Whether a node that knows of so many plans may have been the home and pass on another's fetch, as far as this node can
+/// tell: the owner may, before a barrier has moved the home; any node after that, and where homes are dynamic. Of a node that
+/// knows of the next plan that is found out when this one does.
+fn may_pass_on(context: &EngineContext, cell: &mut impl Cell, from: NodeId, epoch: u64) -> bool {
+    context.dynamic_after.is_some()
+        || from == cell.owner()
+        || cell.copy().has_moved()
+        || epoch > cell.tracker().log().epoch()
+}
+
+#[cold]
+fn not_its_own(from: NodeId) -> Illegal {
+    Illegal { role: "home", state: format!("of which {from} has never been the home") }
 }
 
 /// Lets it wait if its sender knows of one plan more than this node; `None` if of none. Nobody knows of two:

@@ -3,10 +3,12 @@
 use multigrain_types::{MinipageId, NodeId, ThreadId};
 
 use super::{Ready, ReleaseTracker};
+use crate::effect::AckFrom;
 use crate::message::{LockMessage, SemaphoreMessage, SyncMessage};
 
 const M: MinipageId = MinipageId(0);
 const N: MinipageId = MinipageId(1);
+const HOME: AckFrom = AckFrom::Node(NodeId(1));
 
 fn post(to: u16, count: u32) -> Ready {
     let body = SyncMessage::Semaphore(SemaphoreMessage::Post { count });
@@ -30,7 +32,7 @@ fn open(tracker: &mut ReleaseTracker, minipage: MinipageId) -> u64 {
     tracker.dirty(minipage);
     let (flush, minipages) = tracker.begin().expect("there is something to flush");
     assert_eq!(minipages, [minipage]);
-    tracker.flushed(minipage, flush, true, false);
+    tracker.flushed(minipage, flush, Some(HOME), false);
     tracker.sent();
     flush
 }
@@ -51,11 +53,11 @@ fn what_is_held_goes_when_its_flush_and_all_older_ones_have_ended() {
     tracker.hold(post(1, 1));
     let second = open(&mut tracker, N);
     tracker.hold(post(2, 2));
-    assert!(tracker.acked(second, 1));
+    assert!(tracker.acked(second, 1, HOME));
     assert!(ready(&mut tracker).is_empty(), "the older one is open");
-    assert!(tracker.acked(first, 1));
+    assert!(tracker.acked(first, 1, HOME));
     assert_eq!(ready(&mut tracker), [post(1, 1), post(2, 2)]);
-    assert!(!tracker.acked(first, 1), "nothing is awaited any more");
+    assert!(!tracker.acked(first, 1, HOME), "nothing is awaited any more");
 }
 
 #[test]
@@ -66,13 +68,13 @@ fn one_acknowledgement_may_stand_for_several() {
     }
     let (flush, _) = tracker.begin().expect("there is something to flush");
     for minipage in [M, N] {
-        tracker.flushed(minipage, flush, true, false);
+        tracker.flushed(minipage, flush, Some(HOME), false);
     }
     tracker.sent();
     tracker.hold(post(1, 1));
-    assert!(!tracker.acked(flush, 3), "two are awaited");
+    assert!(!tracker.acked(flush, 3, HOME), "two are awaited");
     assert!(ready(&mut tracker).is_empty());
-    assert!(tracker.acked(flush, 2));
+    assert!(tracker.acked(flush, 2, HOME));
     assert_eq!(ready(&mut tracker), [post(1, 1)]);
 }
 
@@ -88,9 +90,9 @@ fn a_message_without_a_release_waits_for_those_before_it_to_the_same_node_alone(
         tracker.follow(ask(to));
     }
     assert_eq!(ready(&mut tracker), [ask(3)]);
-    assert!(tracker.acked(first, 1));
+    assert!(tracker.acked(first, 1, HOME));
     assert_eq!(ready(&mut tracker), [post(1, 1), ask(1)]);
-    assert!(tracker.acked(second, 1));
+    assert!(tracker.acked(second, 1, HOME));
     assert_eq!(ready(&mut tracker), [post(2, 2), Ready::Wake { thread: ThreadId(3) }, ask(2)]);
 }
 
@@ -99,7 +101,7 @@ fn writes_that_left_before_a_flush_began_keep_it_open() {
     let mut tracker = ReleaseTracker::new(NodeId(0));
     tracker.dirty(M);
     let early = tracker.next_flush();
-    tracker.flushed(M, early, true, true);
+    tracker.flushed(M, early, Some(HOME), true);
     assert!(tracker.queue().is_empty());
     tracker.hold(post(1, 1));
     assert_eq!(ready(&mut tracker), [post(1, 1)], "no release has begun");
@@ -107,7 +109,7 @@ fn writes_that_left_before_a_flush_began_keep_it_open() {
     tracker.sent();
     tracker.hold(post(1, 2));
     assert!(ready(&mut tracker).is_empty());
-    assert!(tracker.acked(early, 1));
+    assert!(tracker.acked(early, 1, HOME));
     assert_eq!((ready(&mut tracker), tracker.log_mut().notices()), (vec![post(1, 2)], 1));
 }
 
@@ -119,11 +121,11 @@ fn writes_that_leave_while_a_flush_sweeps_belong_to_it() {
     // The sweep waits for the lock of the minipage; an invalidation has it.
     let own = tracker.next_flush();
     assert_eq!(own, flush);
-    tracker.flushed(M, own, true, false);
+    tracker.flushed(M, own, Some(HOME), false);
     tracker.sent();
     tracker.hold(post(1, 1));
     assert!(ready(&mut tracker).is_empty());
-    assert!(tracker.acked(flush, 1));
+    assert!(tracker.acked(flush, 1, HOME));
     assert_eq!(ready(&mut tracker), [post(1, 1)]);
 }
 
@@ -134,14 +136,14 @@ fn writes_entered_after_the_sweep_open_its_flush_again_in_its_place() {
     let (flush, _) = tracker.begin().expect("there is something to flush");
     tracker.sent();
     let early = tracker.next_flush();
-    tracker.flushed(M, early, true, false);
-    tracker.flushed(N, flush, true, false);
+    tracker.flushed(M, early, Some(HOME), false);
+    tracker.flushed(N, flush, Some(HOME), false);
     assert_eq!(tracker.begin(), Some((early, Vec::new())), "the early one is the last still");
     tracker.sent();
     tracker.hold(post(1, 1));
-    assert!(tracker.acked(early, 1));
+    assert!(tracker.acked(early, 1, HOME));
     assert!(ready(&mut tracker).is_empty());
-    assert!(tracker.acked(flush, 1));
+    assert!(tracker.acked(flush, 1, HOME));
     assert_eq!(ready(&mut tracker), [post(1, 1)]);
     assert!(tracker.is_settled());
 }
@@ -156,9 +158,9 @@ fn flushes_go_on_where_32_bits_end() {
         let second = open(&mut tracker, N);
         tracker.hold(post(2, count));
         assert!(ready(&mut tracker).is_empty(), "flush {first} is open");
-        assert!(tracker.acked(first, 1));
+        assert!(tracker.acked(first, 1, HOME));
         assert_eq!(ready(&mut tracker), [post(1, count)], "flush {second} is open");
-        assert!(tracker.acked(second, 1));
+        assert!(tracker.acked(second, 1, HOME));
         assert_eq!(ready(&mut tracker), [post(2, count)]);
         assert!(tracker.is_settled());
     }

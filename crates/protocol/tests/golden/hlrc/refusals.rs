@@ -40,6 +40,37 @@ fn an_acknowledgement_of_no_flush_is_refused() {
 }
 
 #[test]
+fn an_acknowledgement_counts_of_the_node_alone_that_the_diff_was_sent_to() {
+    let mut cluster = lazy(3);
+    cluster.access(1, Kind::Write);
+    cluster.access(2, Kind::Write);
+    cluster.release(2);
+    let ack = Word::DiffAck { flush: 1, count: 1 }.about(M);
+    assert_eq!(refused(&mut cluster, 2, 1, ack), "release tracker", "the home is node 0");
+    assert!(!cluster.release_tracker(2).is_settled());
+    cluster.settle();
+    assert!(cluster.release_tracker(2).is_settled());
+}
+
+/// Before a barrier has moved the home, the owner alone has been another.
+#[test]
+fn who_has_never_been_the_home_speaks_for_nobody() {
+    let fetch =
+        |requester| Word::Fetch { requester: NodeId(requester), epoch: 0, waits: true }.about(M);
+    let diff = |writer| Word::Diff { writer: NodeId(writer), flush: 1, epoch: 0 }.about(M);
+    assert_eq!(refused(&mut lazy(3), 0, 2, fetch(1)), "home", "nobody else has been");
+    assert_eq!(refused(&mut read_by(3, &[1]), 0, 2, fetch(1)), "home");
+    assert_eq!(refused(&mut read_by(3, &[1]), 0, 2, diff(1)), "home");
+    let mut cluster = lazy(4);
+    cluster.hold_zeros(true);
+    cluster.access(1, Kind::Write);
+    cluster.hold_zeros(false);
+    assert_eq!(cluster.copy(1).home(), None, "it has touched it first");
+    assert_eq!(refused(&mut cluster, 1, 3, fetch(2)), "home", "that came from node 0");
+    cluster.access(2, Kind::Read);
+}
+
+#[test]
 fn a_home_nobody_asked_for_is_refused() {
     let hand_over = Word::HomeTransfer.about(M);
     assert_eq!(refused(&mut dynamic(2, &[]), 1, 0, hand_over), "copy");

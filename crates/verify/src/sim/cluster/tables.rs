@@ -109,6 +109,10 @@ impl Cell for CellGuard<'_> {
         self.manager
     }
 
+    fn owner(&self) -> NodeId {
+        unreachable!("{SEQUENTIAL}")
+    }
+
     fn invalidations(&self) -> TreeShape {
         self.invalidations
     }

@@ -1,0 +1,101 @@
+//! After boot: what becomes of a peer whose answer does not come.
+
+use super::*;
+use crate::credentials::Authority;
+use crate::link::Transport;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+
+const JOB: u128 = 7;
+const OWN: NodeId = NodeId(0);
+const PEER: NodeId = NodeId(1);
+/// The kernel's number of the timer that sends keep-alive probes, in /proc/net/tcp.
+const KEEPALIVE_TIMER: &str = "02";
+
+fn identity(rank: NodeId) -> Identity {
+    Identity { rank, nodes: 2, job: JOB, secret: [1; 32], build: 0 }
+}
+
+/// A node that has booted and reaches for a peer of a higher rank, which is at this address.
+fn reaching(at: &TcpListener, tls: bool) -> Rendezvous {
+    let address = Address::Tcp(at.local_addr().unwrap());
+    let own = tls.then(|| Authority::new(JOB).unwrap().issue(OWN).unwrap());
+    let setup = RendezvousSetup {
+        identity: identity(OWN),
+        peers: vec![address.clone(), address],
+        backends: Backends::new(Transport::AUTO, JOB, own.as_ref()).unwrap(),
+        network: None,
+        connects: Connects::Either,
+        end: Instant::now(),
+    };
+    let mut rendezvous = Rendezvous::new(setup, Vec::new()).unwrap();
+    rendezvous.goes_on();
+    rendezvous.reach(PEER).unwrap();
+    rendezvous
+}
+
+fn turn(rendezvous: &mut Rendezvous) {
+    let keys = rendezvous.wait().unwrap();
+    rendezvous.turn(keys).unwrap();
+}
+
+/// The timer that runs for this end of a connection whose other end is at this port.
+fn timer(own: u16, other: u16) -> String {
+    let all = std::fs::read_to_string("/proc/self/net/tcp").unwrap();
+    let ends = (format!(":{own:04X}"), format!(":{other:04X}"));
+    let row = all.lines().find_map(|row| {
+        let fields: Vec<&str> = row.split_whitespace().collect();
+        let is_it = fields[1].ends_with(&ends.0) && fields[2].ends_with(&ends.1);
+        is_it.then(|| fields[5].split(':').next().unwrap().to_owned())
+    });
+    row.unwrap()
+}
+
+/// Its host answers as long as it is stopped. When the way there is cut, the probes end the connection.
+#[test]
+#[cfg_attr(miri, ignore = "sockets and epoll")]
+fn a_peer_that_has_our_hello_and_says_nothing_is_probed() {
+    for tls in [false, true] {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut rendezvous = reaching(&listener, tls);
+        turn(&mut rendezvous);
+        let (mut silent, from) = listener.accept().unwrap();
+        silent.read_exact(&mut [0; 8]).unwrap();
+        let since = Instant::now();
+        let ports = (from.port(), listener.local_addr().unwrap().port());
+        // Until the kernel has its acknowledgement another timer may run.
+        while timer(ports.0, ports.1) != KEEPALIVE_TIMER {
+            assert!(since.elapsed() < REACH, "nothing would end this handshake (TLS: {tls})");
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// Says that its own connection to the node that has said HELLO is under way.
+fn cross(peer: &mut TcpStream) {
+    peer.read_exact(&mut [0; HELLO_BYTES]).unwrap();
+    peer.write_all(&handshake::refused(PEER, Refusal::Crossed)).unwrap();
+}
+
+/// The peer's connection might never come, and nothing else would tell that the peer is cut off.
+#[test]
+#[cfg_attr(miri, ignore = "sockets and epoll")]
+fn a_peer_that_refuses_for_its_own_connection_is_reached_again_until_that_comes() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut rendezvous = reaching(&listener, false);
+    turn(&mut rendezvous);
+    let mut first = listener.accept().unwrap().0;
+    cross(&mut first);
+    listener.set_nonblocking(true).unwrap();
+    let since = Instant::now();
+    let again = loop {
+        if let Ok((again, _)) = listener.accept() {
+            break again;
+        }
+        assert!(since.elapsed() < REACH, "it waits for ever");
+        rustix::io::write(&*rendezvous.wake_up(), &1u64.to_ne_bytes()).unwrap();
+        turn(&mut rendezvous);
+        std::thread::yield_now();
+    };
+    drop((again, first));
+}
