@@ -27,7 +27,7 @@ use rustix::event::epoll::{self, CreateFlags, EventFlags};
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use rustix::process::{Pid, Signal, WaitOptions, waitpid};
 use start::Site;
-use std::io;
+use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
 use std::process::ExitCode;
@@ -286,6 +286,7 @@ impl Agent {
         while let Some(signal) = self.signals.next() {
             match signal {
                 Signal::CHILD => {
+                    self.keep_warden();
                     self.reap_at.get_or_insert(Instant::now() + leftovers::REAP_WAIT);
                 }
                 Signal::TERM | Signal::INT | Signal::HUP | Signal::QUIT => {
@@ -295,6 +296,17 @@ impl Agent {
             }
         }
         turn
+    }
+
+    /// Puts another warden in the place of one that was killed.
+    fn keep_warden(&mut self) {
+        // They are not reaped before the end, so their process groups cannot be somebody else's.
+        let nodes: Vec<Pid> = self.held.iter().map(HeldNode::pid).collect();
+        let line = self.site.as_mut().and_then(|site| site.warden_mut().keep(&nodes));
+        if let Some(line) = line {
+            // At once, and without this program's name: the launcher's line has that, and the host's.
+            let _ = io::stderr().write_all(format!("{line}\n").as_bytes());
+        }
     }
 
     fn reap(&mut self) {
