@@ -55,7 +55,7 @@ pub(crate) struct DoctorArgs {
 /// Checks, and says what was found.
 pub(crate) fn doctor(args: &mut DoctorArgs) -> ExitCode {
     abort_on_panic();
-    let begins = args.place.take_variables();
+    let begins = args.place.take_variables(true);
     let said = begins.and_then(|()| look(args)).map(|findings| {
         let text = if args.json { as_json(&findings) } else { as_text(&findings, args.verbose) };
         let prevented = worst(&findings) == Level::Prevents;
