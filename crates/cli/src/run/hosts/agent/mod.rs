@@ -8,6 +8,7 @@
 mod examine;
 mod held_node;
 mod input;
+mod links;
 mod start;
 
 use super::super::event_source::Source;
@@ -21,6 +22,7 @@ use super::messages::{GREETING, Order, Stream, Word};
 use examine::examine;
 use held_node::HeldNode;
 use input::StdinPipe;
+use links::Links;
 use multigrain_types::exit_codes::LAUNCHER_FAILED;
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, EventFlags};
@@ -60,6 +62,7 @@ struct Agent {
     site: Option<Site>,
     held: Vec<HeldNode>,
     input: Option<StdinPipe>,
+    links: Links,
     phase: Phase,
     flow: Flow,
     reap_at: Option<Instant>,
@@ -103,6 +106,7 @@ impl Agent {
             site: None,
             held: Vec::new(),
             input: None,
+            links: Links::default(),
             phase: Phase::Serving,
             flow: Flow { paused: false, reads: true, waits_for_room: false },
             reap_at: None,
@@ -123,9 +127,11 @@ impl Agent {
         }
         self.reap();
         self.sweep_on();
+        self.connect_on();
         self.watch();
         events.clear();
-        let wait = Timespec::try_from(PERIOD / 2).ok();
+        let wait = self.links.look_within().unwrap_or(PERIOD / 2);
+        let wait = Timespec::try_from(wait).ok();
         match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(events), wait.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(_) => return ControlFlow::Break(()),
@@ -204,6 +210,10 @@ impl Agent {
                 Ok(examined) => self.channel.say(&Word::Examined(examined)),
                 Err(why) => self.channel.say(&Word::Failed { code: LAUNCHER_FAILED, why }),
             },
+            Order::Listen { at, ports, hosts } => {
+                self.channel.say(&Word::Listening(self.links.listen(at, ports, hosts)));
+            }
+            Order::Connect { to } => self.links.connect(&to),
             Order::Look(job) => {
                 let found = Site::look(job);
                 self.site = self.answer(found).map(|(site, found)| {
@@ -279,6 +289,12 @@ impl Agent {
             }
         }
         self.channel.say(&Word::Started { pids });
+    }
+
+    fn connect_on(&mut self) {
+        if let Some(answers) = self.links.look() {
+            self.channel.say(&Word::Connected(answers));
+        }
     }
 
     fn on_signals(&mut self) -> ControlFlow<()> {
