@@ -28,6 +28,9 @@ small_ep="--log2 24"
 small_cg="--rows 1400 --nonzeros 7 --shift 10"
 small_helmholtz="--rows 90 --cols 70"
 small_md="--particles 45 --steps 30"
+small_floyd="--size 70 --apart 1 --deal 1"
+small_align="--length 150 --block 16"
+small_hash="--words 500"
 
 once() { # program, then its command line
     if ! "$@" >"$dir/check.log" 2>&1 || ! grep -q 'result .* check=ok ' "$dir/check.log"; then
@@ -37,7 +40,7 @@ once() { # program, then its command line
     fi
 }
 
-for app in sor is water lu tsp jacobi falseshare queue counter bulk lurows radix fft reduce alloc tree barrier ep cg helmholtz md; do
+for app in sor is water lu tsp jacobi falseshare queue counter bulk lurows radix fft reduce alloc tree barrier ep cg helmholtz md floyd align hash; do
     eval "flags=\$small_$app"
     # shellcheck disable=SC2086 # flags are words
     if [ "${BUILD:-pthreads}" = mg ]; then

@@ -1,7 +1,7 @@
 #!/bin/sh
 # soak.sh DIR MULTIGRAIN [TIMES] - applications on small inputs on real nodes, their answers checked:
 # every one on 1, 2, 4 and 8 nodes, 1 and 3 threads each, both guards, both transports; then SOR,
-# WATER, falseshare, queue, lurows, tree, cg, helmholtz and md under each consistency on 2, 4 and 8
+# WATER, falseshare, queue, lurows, tree, cg, helmholtz, md, floyd, align and hash under each consistency on 2, 4 and 8
 # nodes, lazy release also with homes whose writes are found by scans; TIMES times (default 1).
 # Says what failed with its output; ends with a line "N passed, M failed".
 # In the environment, lists that take the place of these: APPS NODES THREADS GUARDS TRANSPORTS, and
@@ -39,6 +39,9 @@ flags_of() {
     cg) echo "--rows 300 --nonzeros 4 --iterations 2" ;;
     helmholtz) echo "--rows 90 --cols 70 --iterations 20" ;;
     md) echo "--particles 45 --steps 30" ;;
+    floyd) echo "--size 70 --deal 1" ;;
+    align) echo "--length 150 --block 16" ;;
+    hash) echo "--words 500" ;;
     esac
 }
 
@@ -62,7 +65,7 @@ job() { # application, then the options of the launcher
 }
 
 every_kind_of_job() {
-    for app in ${APPS:-sor is water lu tsp jacobi falseshare queue counter bulk lurows radix fft reduce alloc tree barrier ep cg helmholtz md}; do
+    for app in ${APPS:-sor is water lu tsp jacobi falseshare queue counter bulk lurows radix fft reduce alloc tree barrier ep cg helmholtz md floyd align hash}; do
         for nodes in $nodes_list; do for threads in $threads_list; do
             for guard in $guards; do for transport in $transports; do
                 job "$app" -n "$nodes" -t "$threads" --guard "$guard" --transport "$transport"
@@ -73,7 +76,7 @@ every_kind_of_job() {
 
 every_consistency() {
     for consistency in $consistencies; do
-        for app in ${RELEASE_APPS:-sor water falseshare queue lurows tree cg helmholtz md}; do
+        for app in ${RELEASE_APPS:-sor water falseshare queue lurows tree cg helmholtz md floyd align hash}; do
             for size in ${RELEASE_SIZES:-2x3 4x3 8x1}; do
                 job "$app" -n "${size%x*}" -t "${size#*x}" --consistency "$consistency"
                 [ "$consistency" != lazy-release ] ||

@@ -634,7 +634,7 @@ typedef uint64_t mg_thread;
  * pthread_create makes it there, with the signals blocked that the calling thread blocks, which ends by returning, by
  * pthread_exit or by (deferred) cancellation. The
  * main thread may end by pthread_exit: its node leaves when its other threads have ended. Its destructors may call this
- * library, as those of any thread.
+ * library, as those of any thread. Where a thread is started on such a node that has none any more, all nodes stay until it has ended.
  * Destructors of thread_local objects and of pthread_key_create run before its end: who joins it sees what they
  * wrote. Those that set their value anew have at least two more calls for that; pthreads have three. A thread
  * whose function has returned is not cancelled in its destructors: its result is what it returned.

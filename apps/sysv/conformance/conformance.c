@@ -362,6 +362,28 @@ bool become_nobody(void)
     return geteuid() == 0 && setgroups(0, NULL) == 0 && setgid(65534) == 0 && setuid(65534) == 0;
 }
 
+bool await_handler(struct helper helper, int signal)
+{
+    double until = now_s() + 5;
+    unsigned long long caught = 0;
+
+    while (!(caught >> (signal - 1) & 1)) {
+        char name[64], line[256];
+        FILE *status;
+
+        if (now_s() > until)
+            return false;
+        snprintf(name, sizeof name, "/proc/%d/status", (int)helper.pid);
+        status = fopen(name, "r");
+        while (status != NULL && fgets(line, sizeof line, status) != NULL)
+            sscanf(line, "SigCgt: %llx", &caught);
+        if (status != NULL)
+            fclose(status);
+        sleep_ms(1);
+    }
+    return true;
+}
+
 void settle(void)
 {
     sleep_ms(100);

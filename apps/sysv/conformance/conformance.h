@@ -79,6 +79,8 @@ int keep_shm(int id), keep_sem(int id), keep_msg(int id); /* the same for an id 
 void *attach(int shm, int flags); /* a failure ends the section */
 int signal_of_read(const volatile char *at), signal_of_write(volatile char *at); /* 0: no fault */
 bool become_nobody(void);                                                        /* false unless root */
+/* Waits for a helper to have a handler of its own; false after 5 s. */
+bool await_handler(struct helper helper, int signal);
 void settle(void); /* long enough for a helper to be blocked in its call */
 
 /* Waits for so many to be counted as waiting; false after 5 s. */

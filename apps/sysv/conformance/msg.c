@@ -400,6 +400,7 @@ static void full(void)
     CHECK_OK(send_bytes(queue, 1, 0, IPC_NOWAIT));
     /* A signal, removal, for those who wait to send. */
     a = start(sends_with_handler, queue, 1, 'c');
+    CHECK(await_handler(a, SIGUSR1));
     settle();
     CHECK(running(a));
     send_signal(a, SIGUSR1);
@@ -468,6 +469,7 @@ static void waiting(void)
     CHECK_IS(about(queue).msg_qnum, 0);
     /* A signal, death, removal. */
     a = start(receives_with_handler, queue, 0, 0);
+    CHECK(await_handler(a, SIGUSR1));
     settle();
     CHECK(running(a));
     send_signal(a, SIGUSR1);

@@ -7,6 +7,9 @@ use multigrain_runtime::{Collective, Combine, Error, Party};
 
 use crate::status::with_runtime;
 
+/// A process has fewer bytes.
+const ADDRESSES: usize = 1 << 47;
+
 /// A function of the program: combines what `with` points to into what `into` does.
 type Function = unsafe extern "C-unwind" fn(into: *mut c_void, with: *const c_void);
 
@@ -51,7 +54,8 @@ unsafe fn collect(
 ) -> c_int {
     with_runtime(|runtime| {
         let element = element?;
-        let all = values.count.checked_mul(element.bytes() as usize).ok_or_else(|| {
+        let all = values.count.checked_mul(element.bytes() as usize);
+        let all = all.filter(|&all| all < ADDRESSES).ok_or_else(|| {
             Error::Invalid(format!("{} elements in a collective operation", values.count))
         })?;
         if values.from.is_null() {

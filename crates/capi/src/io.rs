@@ -7,7 +7,7 @@
 use core::ffi::{c_int, c_void};
 
 use multigrain_protocol::Kind;
-use multigrain_runtime::{Inside, Uncancellable, runtime};
+use multigrain_runtime::{Error, Inside, Uncancellable, runtime};
 
 use crate::status::{failed, system_call_failed};
 
@@ -57,15 +57,20 @@ impl Buffer {
         match runtime.check_range(buffer.addr(), bytes, kind) {
             Ok(()) => Self::Shared,
             Err(error) => {
-                failed(error);
-                // SAFETY: it gives the place of this thread.
-                let errno = unsafe { libc::__errno_location() };
-                // SAFETY: that place is valid.
-                unsafe { errno.write(libc::EFAULT) };
+                refuse(error);
                 Self::Refused
             }
         }
     }
+}
+
+/// Notes why a buffer is refused, and sets `errno`.
+fn refuse(error: Error) {
+    failed(error);
+    // SAFETY: it gives the place of this thread.
+    let errno = unsafe { libc::__errno_location() };
+    // SAFETY: that place is valid.
+    unsafe { errno.write(libc::EFAULT) };
 }
 
 /// What a call gives; if it failed, this thread remembers why.
@@ -328,7 +333,13 @@ pub unsafe extern "C" fn mg_fread(
 
 /// Whole items of those bytes that a call on a stream has done.
 fn items(size: usize, count: usize, call: impl FnOnce(usize) -> isize) -> usize {
-    let bytes = size.checked_mul(count).filter(|&bytes| bytes > 0);
-    let done = bytes.map_or(0, call);
+    if size == 0 || count == 0 {
+        return 0;
+    }
+    let Some(bytes) = size.checked_mul(count) else {
+        refuse(Error::Invalid(format!("{count} items of {size} bytes are more than memory has")));
+        return 0;
+    };
+    let done = call(bytes);
     usize::try_from(done).unwrap_or(0).checked_div(size).unwrap_or(0)
 }

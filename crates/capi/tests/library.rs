@@ -5,6 +5,7 @@ mod support;
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::PathBuf;
 use std::process::Command;
 
 use support::c::{built, compile, compiler, include, launcher, must_succeed, source};
@@ -112,6 +113,11 @@ fn the_static_library_makes_programs_that_need_no_other() {
 /// Runs a program without any shared object on two nodes.
 fn run_static(name: &str) {
     let dir = TestDir::new();
+    let program = compile_static(&dir, name);
+    run_well(&launcher(), &Setting { threads: 3, ..Setting::nodes(2) }, &program, &[]);
+}
+
+fn compile_static(dir: &TestDir, name: &str) -> PathBuf {
     let program = dir.path().join(name);
     let mut command = compiler("cc", &["-static", "-std=c11", "-D_GNU_SOURCE"]);
     command.arg(source(&format!("{name}.c"))).arg(built().join("libmultigrain.a"));
@@ -119,7 +125,17 @@ fn run_static(name: &str) {
     must_succeed(command.arg("-o").arg(&program));
     let dynamic = must_succeed(Command::new("readelf").arg("-d").arg(&program));
     assert!(dynamic.contains("no dynamic section"), "{dynamic}");
-    run_well(&launcher(), &Setting { threads: 3, ..Setting::nodes(2) }, &program, &[]);
+    program
+}
+
+#[test]
+fn a_program_without_any_shared_object_says_that_it_cannot_load_pmix() {
+    let dir = TestDir::new();
+    let mut command = Command::new(compile_static(&dir, "threads"));
+    let ended = command.env("PMIX_RANK", "0").env("PMIX_NAMESPACE", "job").output().unwrap();
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(1), "{ended:?}");
+    assert!(said.contains("is linked with -static and cannot load PMIx"), "{said}");
 }
 
 #[test]

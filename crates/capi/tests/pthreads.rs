@@ -54,6 +54,26 @@ fn threads_that_are_joined_leave_no_memory_behind() {
 }
 
 #[test]
+fn what_receives_starts_does_not_wait_for_the_loader() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "loader_lock");
+    run_well(&launcher(), &Setting::nodes(2), &program, &[]);
+}
+
+#[test]
+fn a_private_address_for_a_thread_of_another_node_is_worth_a_line() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "private_argument");
+    for place in ["stack", "heap", "shared"] {
+        let ended = run(&launcher(), &Setting::nodes(2), &program, &[place]);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let line = format!("of a thread for node 1 is an address of this process's {place}");
+        assert_eq!(ended.err.matches(&line).count(), usize::from(place != "shared"), "{ended:?}");
+        assert!(place != "shared" || ended.err.is_empty(), "{ended:?}");
+    }
+}
+
+#[test]
 fn a_node_whose_unjoined_thread_writes_late_lets_the_others_go_before_it_leaves() {
     let dir = TestDir::new();
     let program = compile(&dir, "unjoined");
@@ -62,6 +82,18 @@ fn a_node_whose_unjoined_thread_writes_late_lets_the_others_go_before_it_leaves(
             let setting = Setting { consistency, ..Setting::nodes(2) };
             run_well(&launcher(), &setting, &program, &[]);
         }
+    }
+}
+
+/// A node without any thread left, and what was started there then was cut off.
+#[test]
+fn nodes_whose_main_threads_have_ended_stay_for_threads_that_start_later() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "hops");
+    for (nodes, consistency) in [(2, "sequential"), (3, "lazy-release"), (4, "auto")] {
+        let setting = Setting { consistency, ..Setting::nodes(nodes) };
+        let out = run_well(&launcher(), &setting, &program, &[]);
+        assert_eq!(out.matches("the last hop").count(), 1, "{setting:?}: {out}");
     }
 }
 
@@ -170,6 +202,15 @@ fn what_the_main_thread_holds_when_it_returns_or_finalizes_is_named() {
             assert_eq!(ended.err.matches(" holding ").count(), 2, "{ended:?}");
         }
     }
+}
+
+#[test]
+fn of_many_things_that_a_thread_holds_at_its_end_some_are_named_and_the_others_counted() {
+    let dir = TestDir::new();
+    let ended = run(&launcher(), &Setting::nodes(1), &compile(&dir, "ends"), &["many-held"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(ended.err.matches("holding lock ").count(), 16, "{ended:?}");
+    assert_eq!(ended.err.matches("left the job holding 84 more").count(), 1, "{ended:?}");
 }
 
 #[test]

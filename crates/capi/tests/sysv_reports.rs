@@ -1,9 +1,10 @@
-//! What `multigrain run --sysv` says of programs: why one cannot run, who waits for ever, what a job did.
+//! What `multigrain run --sysv` says of programs: why one cannot run, who waits for ever, what a job did; and what `strace` says of it.
 #![allow(clippy::unwrap_used, reason = "this is test code")]
 
 mod support;
 
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use support::{Ended, Setting, TestDir, build, not_tried, run};
 
@@ -216,4 +217,40 @@ fn a_library_that_is_bound_to_its_own_libraries_has_the_job_s_objects() {
     let program = plain(&dir, "sysv_plugs");
     let ended = on_two(&["--sysv", "--timeout", "20"], &program, &[plugin.to_str().unwrap()]);
     assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""), "{ended:?}");
+}
+
+/// How often all processes of a job make a system call, of a program that does something `count` times.
+fn calls(program: &Path, (what, count): (&str, u32), call: &str) -> f64 {
+    let mut strace = Command::new("strace");
+    strace.args(["-f", "-c", "-e", &format!("trace={call}")]).arg(launcher());
+    strace.args(["run", "-n", "2", "--transport", "unix", "--no-summary", "--sysv"]);
+    strace.arg(program).args([what, &count.to_string()]);
+    let output = strace.stdin(Stdio::null()).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let words = said.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let lines = words.filter(|words| words.last().is_some_and(|word| call.contains(word)));
+    lines.map(|words| words[3].parse::<f64>().unwrap()).sum()
+}
+
+#[test]
+fn a_fetch_is_two_messages_and_a_semaphore_operation_wakes_two_threads_of_sites() {
+    if !may() {
+        return;
+    }
+    if !Command::new("strace").arg("-V").output().is_ok_and(|output| output.status.success()) {
+        return not_tried("there is no strace");
+    }
+    let dir = TestDir::new();
+    let program = plain(&dir, "sysv_fetches");
+    let each = |what, call| {
+        let [few, many] = [100, 900].map(|count| calls(&program, (what, count), call));
+        (many - few) / 800.0
+    };
+    // The request, with the acknowledgement of the fetch before. (The page goes by sendmsg.)
+    let sent = each("fetches", "sendto");
+    assert!((0.9..1.5).contains(&sent), "{sent} a fetch");
+    // On either site one sleep of the thread that receives, and a look for processes that have ended.
+    let waits = each("operations", "epoll_wait,epoll_pwait,epoll_pwait2");
+    assert!((2.7..3.5).contains(&waits), "{waits} an operation");
 }

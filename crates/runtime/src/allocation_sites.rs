@@ -55,13 +55,29 @@ struct Known {
     small: BTreeMap<usize, Site>,
     /// Small ones that were remembered, if only for a time.
     small_noted: usize,
+    /// What was found of stacks lately.
+    callers: BTreeMap<Vec<usize>, Option<String>>,
 }
 
 #[derive(Debug, Default)]
 struct Site {
     bytes: usize,
-    /// Return addresses, innermost first.
-    stack: Vec<usize>,
+    caller: Caller,
+}
+
+/// The program's function that allocated.
+#[derive(Clone, Debug)]
+enum Caller {
+    /// To be found on this stack: return addresses, innermost first.
+    On(Vec<usize>),
+    /// As far as the program says.
+    Found(Option<String>),
+}
+
+impl Default for Caller {
+    fn default() -> Self {
+        Self::Found(None)
+    }
 }
 
 impl AllocationSites {
@@ -73,11 +89,29 @@ impl AllocationSites {
     /// Remembers an allocation, before it is used, with the caller's stack.
     pub(crate) fn note(&self, address: usize, bytes: usize) {
         if self.admit(address, bytes) {
-            let site = Site { bytes, stack: stack() };
+            let stack = stack();
+            // Races are described by the receiver, which may not ask the loader: a thread that waits for a page may have its lock.
+            let caller =
+                if self.all { Caller::Found(self.resolve(stack)) } else { Caller::On(stack) };
+            let site = Site { bytes, caller };
             let mut known = lock(&self.known);
             let sites = if self.is_small(bytes) { &mut known.small } else { &mut known.large };
             sites.insert(address, site);
         }
+    }
+
+    /// The function on a stack, which most often has been found before.
+    fn resolve(&self, stack: Vec<usize>) -> Option<String> {
+        if let Some(found) = lock(&self.known).callers.get(&stack) {
+            return found.clone();
+        }
+        let found = caller(&stack);
+        let callers = &mut lock(&self.known).callers;
+        if callers.len() >= MOST_SITES {
+            callers.clear();
+        }
+        callers.insert(stack, found.clone());
+        found
     }
 
     fn is_small(&self, bytes: usize) -> bool {
@@ -87,7 +121,7 @@ impl AllocationSites {
     /// Forgets what was at this address before; whether there is room for what is there now.
     fn admit(&self, address: usize, bytes: usize) -> bool {
         let mut known = lock(&self.known);
-        let Known { large, small, small_noted } = &mut *known;
+        let Known { large, small, small_noted, .. } = &mut *known;
         large.remove(&address);
         small.remove(&address);
         let is_small = self.is_small(bytes);
@@ -98,12 +132,15 @@ impl AllocationSites {
 
     /// Bytes that were asked for, and where the program did, if it says.
     pub(crate) fn find(&self, address: usize) -> Option<(usize, Option<String>)> {
-        let (bytes, stack) = {
+        let (bytes, found) = {
             let known = lock(&self.known);
             let site = known.large.get(&address).or_else(|| known.small.get(&address))?;
-            (site.bytes, site.stack.clone())
+            (site.bytes, site.caller.clone())
         };
-        Some((bytes, caller(&stack)))
+        Some(match found {
+            Caller::On(stack) => (bytes, caller(&stack)),
+            Caller::Found(caller) => (bytes, caller),
+        })
     }
 }
 

@@ -353,3 +353,18 @@ mod tests {
         assert!(allows(Request::SegmentSet, second, third), "its window is kept by all");
     }
 }
+/// What a node asks for with [`Request::Departure`]: the subject.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Leave {
+    /// Leave, for itself and all below it.
+    Ready = 0,
+    /// That nobody leaves before a thread has ended.
+    Hold = 1,
+    /// That thread has ended.
+    Over = 2,
+}
+
+impl Leave {
+    /// The node at the top of the tree, which lets all go.
+    pub(crate) const TOP: NodeId = NodeId(0);
+}

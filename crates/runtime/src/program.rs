@@ -25,11 +25,24 @@ const LIBRARY: &[u8] = b"libmultigrain.so";
 #[derive(Debug)]
 pub(crate) struct Program {
     code: Vec<Range<usize>>,
+    /// Behind the executable's data.
+    end: usize,
 }
 
 impl Program {
     pub(crate) fn of_this_process() -> Self {
-        Self { code: survey().code }
+        let Survey { code, end, .. } = survey();
+        Self { code, end }
+    }
+
+    /// Where the executable's data ends.
+    pub(crate) fn end(&self) -> u64 {
+        self.end as u64
+    }
+
+    /// Whether it was linked to be loaded together with its libraries, and not `-static`.
+    pub(crate) fn loads_libraries() -> bool {
+        survey().has_loader
     }
 
     /// A number for where the functions lie, by which nodes compare it.
@@ -60,12 +73,19 @@ impl Program {
         self.code.iter().any(|code| code.start as u64 == start)
     }
 
-    /// The function at an address; none if that is no code of the program.
+    /// Whether an address is in code of the program. Asks nobody, so the receiver may ask.
+    pub(crate) fn has(&self, address: u64) -> bool {
+        usize::try_from(address)
+            .is_ok_and(|address| self.code.iter().any(|code| code.contains(&address)))
+    }
+
+    /// The function at an address; none if that is no code of the program, or no function begins there. Asks the loader, whose lock
+    /// a thread may hold that waits for a page: never in the receiver.
     pub(crate) fn function(&self, address: u64) -> Option<ThreadFunction> {
-        let address = usize::try_from(address).ok()?;
-        if !self.code.iter().any(|code| code.contains(&address)) || is_inside_function(address) {
+        if !self.has(address) {
             return None;
         }
+        let address = usize::try_from(address).ok().filter(|&at| !is_inside_function(at))?;
         let place = core::ptr::with_exposed_provenance::<()>(address);
         // SAFETY: not NULL, and in code of the program. That a function of this signature begins
         // there is upheld by the program: every node runs the same one at the same addresses.
@@ -131,7 +151,11 @@ struct Survey {
         expect(dead_code, reason = "nothing runs before main there")
     )]
     is_linked: bool,
+    /// The executable names a loader.
+    has_loader: bool,
     code: Vec<Range<usize>>,
+    /// Behind the executable's last segment.
+    end: usize,
     build_id: Option<Vec<u8>>,
 }
 
@@ -157,6 +181,8 @@ unsafe extern "C" fn visit(
     if is_main {
         survey.build_id = object.build_id();
         survey.is_linked = object.is_linked_with_library();
+        survey.end = object.segments(libc::PT_LOAD).map(|(_, at)| at.end).max().unwrap_or(0);
+        survey.has_loader = object.segments(libc::PT_INTERP).next().is_some();
     }
     if is_main || object.is_linked_with_library() {
         survey.code.extend(object.code());

@@ -186,7 +186,7 @@ impl fmt::Display for Refusal {
             Self::Cut => out.write_str(CUT_IN_HANDSHAKE),
             Self::Silence => out.write_str(SILENT_IN_HANDSHAKE),
             Self::User(uid) => write!(out, "it belongs to another user ({uid})"),
-            Self::Complete => write!(out, "the job is complete"),
+            Self::Complete => write!(out, "all nodes of the job are here already"),
             Self::TooMany => write!(out, "too many unfinished connections"),
             Self::Plain => write!(out, "it does not speak TLS, as this job does"),
             Self::Encrypted => write!(out, "it speaks TLS, which this job does not"),

@@ -529,7 +529,7 @@ fn who_comes_when_all_are_there_gets_no_handshake() {
     });
     let mut log = Log::default();
     log.until(&mesh, |log| !log.refused.is_empty());
-    assert!(log.refused[0].ends_with("the job is complete"), "{:?}", log.refused);
+    assert!(log.refused[0].ends_with("all nodes of the job are here already"), "{:?}", log.refused);
     let said = intruder.join().unwrap();
     assert!(said.len() <= 40, "no certificate was sent: {} bytes", said.len());
     talk(&mesh, &peer);

@@ -128,6 +128,8 @@ static void wrong(uint32_t place)
     CODE(mg_allreduce(7, 0, place, &value, &value, 0, MG_INT64, MG_SUM), MG_EINVAL);
     CODE(mg_allreduce(7, 0, place, &value, &value, 1, (enum mg_type)9, MG_SUM), MG_EINVAL);
     CODE(mg_allreduce(7, 0, place, &value, &value, 1, MG_INT64, (enum mg_operation)5), MG_EINVAL);
+    CODE(mg_allreduce(7, 0, place, &value, &value, SIZE_MAX / 64, MG_INT64, MG_SUM), MG_EINVAL);
+    CODE(mg_broadcast(7, 0, place, 0, &value, SIZE_MAX / 2 + 1), MG_EINVAL);
     CODE(mg_allreduce_with(7, 0, place, &value, &value, 1, 0, append), MG_EINVAL);
     CODE(mg_allreduce_with(7, 0, place, &value, &value, 1, 8, NULL), MG_EINVAL);
     CODE(mg_allreduce_with(7, 0, place, &value, &value, 1, 1 << 20, append), MG_EINVAL);

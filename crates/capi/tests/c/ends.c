@@ -260,6 +260,9 @@ int main(int argc, char **argv)
         main_ends();
     else if (argc > 1 && strcmp(argv[1], "held-by-main") == 0)
         return held_by_main(argc > 2);
+    else if (argc > 1 && strcmp(argv[1], "many-held") == 0)
+        for (uint32_t id = 0; mg_node() == 0 && id < 100; id++)
+            OK(mg_lock(id));
     else if (argc > 1 && strcmp(argv[1], "held") == 0)
         held();
     else if (argc > 1 && strcmp(argv[1], "process") == 0)

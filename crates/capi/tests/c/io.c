@@ -77,6 +77,8 @@ static void files(unsigned char *block, size_t bytes)
     /* Less than asked for: whole items count. */
     CHECK(fseek(stream, -(long)(bytes / 2), SEEK_END) == 0);
     CHECK(mg_fread(block, bytes / 4, 4, stream) == 2 && feof(stream));
+    errno = 0;
+    CHECK(mg_fread(block, SIZE_MAX / 2, 4, stream) == 0 && errno == EFAULT && mg_last_error() == MG_EINVAL);
     fclose(stream);
     fill(block, bytes);
 }

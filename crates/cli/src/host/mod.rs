@@ -7,7 +7,7 @@
 //! | file | checks |
 //! |---|---|
 //! | `finding` | the result of a check |
-//! | `addresses` | address randomization, limits of addresses |
+//! | `address_randomization` | switched off for the nodes; limits of addresses |
 //! | `kernel` | version, process descriptors, processors, huge pages |
 //! | `limits` | descriptors, processes, locked memory, mappings |
 //! | `memory` | memory objects, /dev/shm |
@@ -15,7 +15,7 @@
 //! | `sites` | what `--sysv` needs: faults of other processes, the library, devices and namespaces |
 //! | `userfaultfd` | the guard of that name and its sysctl, or the other; access paths; scans for written pages |
 
-mod addresses;
+mod address_randomization;
 mod finding;
 mod kernel;
 mod limits;
@@ -24,7 +24,7 @@ mod network;
 mod sites;
 mod userfaultfd;
 
-pub(crate) use addresses::{ELSEWHERE, fix_addresses, randomized};
+pub(crate) use address_randomization::{ELSEWHERE, fix_addresses, randomized};
 pub(crate) use finding::{Finding, Level};
 pub(crate) use limits::{descriptors_of_launcher, descriptors_of_node};
 pub(crate) use network::{BRING_LOOPBACK_UP, has_route};
@@ -55,8 +55,8 @@ pub(crate) fn examine(needs: &Needs) -> Vec<Finding> {
     let mut findings = vec![
         kernel::version(),
         kernel::process_descriptors(),
-        addresses::randomization(needs.far),
-        addresses::limit(),
+        address_randomization::randomization(needs.far),
+        address_randomization::limit(),
         memory,
         guard,
         userfaultfd::access_paths(needs.shared_bytes),

@@ -80,7 +80,12 @@ impl Cgroup {
     }
 }
 
+/// With the groups in it: of jobs that nodes have started, whose launchers and wardens were killed with them.
 fn remove_by(path: &Path, deadline: Instant) {
+    let inside = fs::read_dir(path).into_iter().flatten().flatten();
+    inside
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+        .for_each(|entry| remove_by(&entry.path(), deadline));
     while rustix::fs::rmdir(path) == Err(Errno::BUSY) && Instant::now() < deadline {
         // Wakes when the last process is gone.
         let Ok(events) = File::open(path.join("cgroup.events")) else { return };
@@ -118,7 +123,8 @@ mod tests {
     fn the_groups_of_a_jobs_agents_go_with_its_own_and_no_others() {
         let parent = std::env::temp_dir().join(format!("groups-{}", std::process::id()));
         let at = |name: &str| parent.join(name);
-        for name in ["multigrain-5", "multigrain-5-0", "multigrain-5-12", "multigrain-57-0"] {
+        let of_a_node = "multigrain-5/multigrain-6";
+        for name in [of_a_node, "multigrain-5-0", "multigrain-5-12", "multigrain-57-0"] {
             fs::create_dir_all(at(name)).unwrap();
         }
         Cgroup::at(&at("multigrain-5")).remove();

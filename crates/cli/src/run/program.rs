@@ -77,7 +77,8 @@ fn missing(name: &OsStr) -> LaunchError {
             return LaunchError::NotExecutable { path: here, why };
         }
         Some(Fault::Missing) if program.parse::<u32>().is_ok() => {
-            "; the number of nodes is -n: multigrain run -n 2 ./app".to_owned()
+            "; the number of nodes is -n: multigrain run -n 2 ./app (and bytes for --handshake follow its `=`)"
+                .to_owned()
         }
         None | Some(_) => "; give a path or a name that is in PATH".to_owned(),
     };

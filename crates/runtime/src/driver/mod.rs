@@ -190,6 +190,16 @@ impl Driver {
         });
     }
 
+    /// Serves what has arrived, if this thread looks between its waits.
+    pub(crate) fn look(&self) {
+        self.receiver.look(self.mesh(), &mut NodeSink::new(self));
+    }
+
+    /// This thread looks no more.
+    pub(crate) fn rest(&self) {
+        self.receiver.let_go(self.mesh());
+    }
+
     /// What makes this thread wait, with its time counted.
     fn timed(&self, wait: WaitReason, act: impl FnOnce()) {
         let since_ns = now_ns();

@@ -11,7 +11,7 @@ use multigrain_types::{NodeId, ThreadId};
 
 use super::{Driver, WaitReason};
 use crate::error::Error;
-use crate::frames::{Asker, Awaits, DriverFrame, FrameRow, OwnKind, Request};
+use crate::frames::{Asker, Awaits, DriverFrame, FrameRow, Leave, OwnKind, Request};
 use crate::receiver::slots::{self, Slot};
 use crate::shim::lock;
 
@@ -46,9 +46,14 @@ impl Driver {
         answer
     }
 
-    /// Asks a node for leave, and waits. A node without a slot for this thread has told its caller.
-    pub(crate) fn ask_to_leave(&self, to: NodeId) {
-        let _ = self.ask_node(to, Request::Departure.row(), (0, 0), &[]);
+    /// Asks a node for leave, or that it waits with it, and waits. A node without a slot for this thread has told its caller.
+    pub(crate) fn ask_to_leave(&self, to: NodeId, stage: Leave) {
+        let _ = self.ask_node(to, Request::Departure.row(), (stage as u64, 0), &[]);
+    }
+
+    /// The same of the node that lets all go.
+    pub(crate) fn ask_to_stay(&self, stage: Leave) {
+        self.ask_to_leave(Leave::TOP, stage);
     }
 
     /// The same of any frame that is answered, without the acquire: this node may still look at what it has.

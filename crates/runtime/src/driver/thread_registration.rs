@@ -18,6 +18,9 @@ use crate::receiver::slots::{self, Slot};
 use crate::stats;
 use crate::time_windows::now_ns;
 
+/// What a thread holds at its end is named one by one up to so many.
+const MOST_NAMED: usize = 16;
+
 /// Threads of the program on this node.
 #[derive(Debug, Default)]
 pub(super) struct ThreadCounts {
@@ -171,9 +174,13 @@ impl Driver {
 
     /// Names what a thread holds that comes to its end so.
     pub(crate) fn warn_of_held(&self, thread: ThreadId, how: &str) {
-        for held in self.tables().held_by(thread) {
+        let held = self.tables().held_by(thread);
+        for held in held.iter().take(MOST_NAMED) {
             let line = format!("{how} holding {held}: nobody can unlock it any more");
             self.platform().launcher().warn(&line);
+        }
+        if let Some(others @ 1..) = held.len().checked_sub(MOST_NAMED) {
+            self.platform().launcher().warn(&format!("{how} holding {others} more"));
         }
     }
 

@@ -180,7 +180,7 @@ impl Runtime {
     /// [`Error::NotShared`]; [`Error::Invalid`] for a range that ends beyond its allocation; [`Error::Denied`] in a
     /// segment that this node is not attached to, or only to read where that is not enough.
     pub fn touch(&self, address: usize, bytes: usize, kind: Kind) -> Result<(), Error> {
-        self.prefetcher.touch(self.member()?, address, bytes, kind)
+        self.prefetcher.touch(self.member()?, address, bytes, kind).map(drop)
     }
 }
 

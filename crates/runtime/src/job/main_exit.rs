@@ -81,6 +81,7 @@ unsafe extern "C-unwind" fn end_with_the_last(_: *mut c_void) -> *mut c_void {
 
 /// Waits until no thread of the program is left, and ends the process.
 fn end_when_deserted(runtime: &'static Runtime) {
+    runtime.services.threads.stay(&runtime.driver);
     while !runtime.driver.is_deserted() {
         std::thread::sleep(BETWEEN_LOOKS);
     }

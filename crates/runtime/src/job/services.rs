@@ -79,7 +79,7 @@ impl Services for Shared {
                 threads.serve_detach(driver, asker, ThreadHandle(subject));
                 true
             }
-            Request::Departure => departure.serve(driver, asker),
+            Request::Departure => departure.serve(driver, asker, subject),
             Request::SiteMessage => super::sites::serve(asker.node, body),
         };
         if makes_sense { Ok(()) } else { Err(format!("frame kind {kind} makes no sense")) }

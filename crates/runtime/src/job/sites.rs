@@ -12,6 +12,7 @@ use multigrain_types::{AreaId, MinipageId, NodeId};
 use super::Runtime;
 use crate::error::Error;
 use crate::frames::Request;
+use crate::receiver::between_waits;
 
 /// Takes the messages of other sites, in the order in which each has sent them. It must not wait. False for one that no
 /// correct site sends: the job ends, and names its sender.
@@ -85,6 +86,34 @@ impl Runtime {
     /// Tells the launcher that the programs can never go on, and for what they wait: it ends the job.
     pub fn tell_deadlock(&self, who: &str) {
         self.launcher().tell(&Message::Deadlock(who));
+    }
+
+    /// [`Runtime::touch`] of pages for a process that has trapped; whether another node was asked, whose bytes are here then.
+    ///
+    /// # Errors
+    /// As [`Runtime::touch`].
+    pub fn fetch(&self, address: usize, bytes: usize, kind: Kind) -> Result<bool, Error> {
+        self.prefetcher.touch(self.member()?, address, bytes, kind)
+    }
+
+    /// This thread is to fetch again soon: until it says [`Runtime::rest`] it does not sleep, and calls [`Runtime::look`] each time
+    /// that it has found nothing to fetch, so that nobody is woken by what arrives.
+    pub fn stay_awake(&self) {
+        between_waits::begin();
+    }
+
+    /// Serves what has arrived since this thread has fetched, if it stays awake.
+    pub fn look(&self) {
+        if let Ok(driver) = self.member() {
+            driver.look();
+        }
+    }
+
+    /// This thread is about to sleep.
+    pub fn rest(&self) {
+        if let Ok(driver) = self.member() {
+            driver.rest();
+        }
     }
 
     /// Areas are exported so from now on.

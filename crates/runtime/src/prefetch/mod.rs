@@ -180,7 +180,7 @@ impl Prefetcher {
     }
 
     /// Returns once this node has held every minipage for `kind` of access: what a system call
-    /// needs, for the kernel does not trap but fails.
+    /// needs, for the kernel does not trap but fails. Whether another node was asked for any.
     ///
     /// # Errors
     /// [`Error::NotShared`]; [`Error::Invalid`] for a range that ends beyond its allocation; [`Error::Denied`] in a
@@ -191,60 +191,68 @@ impl Prefetcher {
         address: usize,
         bytes: usize,
         kind: Kind,
-    ) -> Result<(), Error> {
+    ) -> Result<bool, Error> {
         let mut candidates = Vec::new();
         each_run(driver, address, bytes, kind, |run| {
             candidates.extend(run.minipages().map(|minipage| (minipage, kind)));
         })?;
         // A thread that waits for nothing keeps its turn (ADR 17).
         if candidates.iter().all(|&wanted| is_here(driver, wanted)) {
-            return Ok(());
+            return Ok(false);
         }
         let (thread, slot) = driver.my_slot()?;
         let since_ns = now_ns();
-        self.obtain(driver, (thread, slot), &candidates, |kind| For::Call { since_ns, kind });
-        Ok(())
+        Ok(self.obtain(driver, (thread, slot), &candidates, |kind| For::Call { since_ns, kind }))
     }
 
-    /// Asks for all of these at once, then waits for each.
+    /// Asks for all of these at once, then waits for each; whether it was for another node.
     fn obtain(
         &self,
         driver: &Driver,
         (thread, slot): (ThreadId, &Slot),
         candidates: &[(MinipageId, Kind)],
         for_: impl Fn(Kind) -> For,
-    ) {
+    ) -> bool {
         // What a node remembers may have been freed since, or be in a segment that it has detached from.
         let is_there = |&&(minipage, kind): &&(MinipageId, Kind)| {
             driver.memory().limit(minipage.area()) >= kind.access()
         };
         let candidates: Vec<_> = candidates.iter().filter(is_there).copied().collect();
-        // One alone is asked for by the thread that waits for it.
-        let mut rest = if candidates.len() > 1 { candidates.as_slice() } else { &[] };
-        driver.batch(|batch| {
-            while let Some(&(first, kind)) = rest.first() {
-                let most = may_go_together(driver, first).steps(first.index(), 1);
-                let mut run = Run::one(first);
-                while let Some(&(next, same)) = rest.get(run.count() as usize)
-                    && same == kind
-                    && run.count() < most
-                    && let Some(longer) = run.with(next)
-                {
-                    run = longer;
-                }
-                match run.count() {
-                    1 => batch.step(Input::Prefetch { minipage: first, kind }),
-                    _ => driver.step_run(run, |minipage| Input::Prefetch { minipage, kind }),
-                }
-                rest = &rest[run.count() as usize..];
-            }
-        });
+        // One alone is asked for by the thread that waits for it, and its request takes along what was deferred.
+        if candidates.len() != 1 {
+            ask_for_all(driver, &candidates);
+        }
+        let mut has_asked = false;
         for (minipage, kind) in candidates {
             if !is_here(driver, (minipage, kind)) {
-                self.fetch(driver, (thread, slot), minipage, kind, for_(kind));
+                has_asked |= !self.fetch(driver, (thread, slot), minipage, kind, for_(kind));
             }
         }
+        has_asked
     }
+}
+
+/// Asks for all of these, in as few frames as it can be; what was deferred goes, too.
+fn ask_for_all(driver: &Driver, candidates: &[(MinipageId, Kind)]) {
+    let mut rest = candidates;
+    driver.batch(|batch| {
+        while let Some(&(first, kind)) = rest.first() {
+            let most = may_go_together(driver, first).steps(first.index(), 1);
+            let mut run = Run::one(first);
+            while let Some(&(next, same)) = rest.get(run.count() as usize)
+                && same == kind
+                && run.count() < most
+                && let Some(longer) = run.with(next)
+            {
+                run = longer;
+            }
+            match run.count() {
+                1 => batch.step(Input::Prefetch { minipage: first, kind }),
+                _ => driver.step_run(run, |minipage| Input::Prefetch { minipage, kind }),
+            }
+            rest = &rest[run.count() as usize..];
+        }
+    });
 }
 
 /// Whether this node has a minipage that exists for a kind of access.

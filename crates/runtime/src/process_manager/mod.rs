@@ -9,13 +9,13 @@
 //! | `pmi` | the PMI-1 wire protocol: MPICH's Hydra, `srun --mpi=pmi2` |
 //! | `pmix` | PMIx by its library: Open MPI, `srun --mpi=pmix` |
 //! | `exchange` | what the nodes tell each other |
-//! | `fixed_addresses` | turns address randomization off before `main` |
+//! | `address_randomization` | turns address randomization off before `main` |
 
 #![expect(unsafe_code, reason = "the environment is changed in place")]
 
-mod exchange;
 #[cfg(all(target_env = "gnu", not(miri), not(feature = "tsan")))]
-mod fixed_addresses;
+mod address_randomization;
+mod exchange;
 mod pmi;
 mod pmix;
 

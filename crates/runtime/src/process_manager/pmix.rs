@@ -14,6 +14,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
 
 use super::{ProcessManager, too_long};
+use crate::program::Program;
 
 const LIBRARY: &CStr = c"libpmix.so.2";
 
@@ -107,6 +108,12 @@ fn standard_places() -> Vec<OwnedFd> {
 }
 
 fn open() -> Result<Functions, String> {
+    // A C library of its own would come with it, and crash.
+    if !Program::loads_libraries() {
+        return Err("PMIX_RANK is set, as by mpirun or srun --mpi=pmix, but this program is linked with -static and cannot \
+                    load PMIx: link it dynamically, or use multigrain run or srun --mpi=pmi2"
+            .to_owned());
+    }
     // SAFETY: a C string; what the library does as it is loaded is its own.
     let library = unsafe { libc::dlopen(LIBRARY.as_ptr(), libc::RTLD_NOW) };
     let name = LIBRARY.to_string_lossy();

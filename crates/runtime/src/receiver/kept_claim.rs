@@ -7,6 +7,8 @@
 //! wait has followed it receives and resumes wake-ups. That time, with what the kernel adds to a sleep, is how
 //! long a request may wait at a node whose thread has gone on to compute, once for each time it does so after
 //! close waits. A node begins to keep claims when an arrival has woken its service thread in such a gap.
+//!
+//! A thread that says that it looks by itself between its waits (`between_waits`) needs no watch.
 
 use std::time::Duration;
 
@@ -38,19 +40,31 @@ impl Claim {
         core::mem::take(&mut self.kept)
     }
 
-    /// A wait ends: whether wake-ups stay suppressed.
-    pub(super) fn wait_ends(&mut self) -> bool {
+    /// A wait ends: whether wake-ups stay suppressed. `looks`: its thread receives all the same, until it lets go.
+    pub(super) fn wait_ends(&mut self, looks: bool) -> bool {
         self.ended = Some(Instant::now());
-        self.kept = self.watched && self.close;
+        self.kept = looks || self.watched && self.close;
         self.kept
+    }
+
+    /// Whether wake-ups are suppressed while nobody waits.
+    pub(super) fn is_kept(&self) -> bool {
+        self.kept
+    }
+
+    /// Nobody looks any more: if wake-ups are suppressed, they are to be resumed, by `resume`.
+    pub(super) fn let_go(&mut self, resume: impl FnOnce()) {
+        if core::mem::take(&mut self.kept) {
+            resume();
+        }
     }
 
     /// The service thread looks, while nobody receives: whether it is to watch. If not, and if wake-ups are
     /// suppressed, they are to be resumed, by `resume`.
     pub(super) fn watch(&mut self, resume: impl FnOnce()) -> bool {
         self.watched = self.close && self.is_fresh();
-        if !self.watched && core::mem::take(&mut self.kept) {
-            resume();
+        if !self.watched {
+            self.let_go(resume);
         }
         self.watched
     }
@@ -71,7 +85,7 @@ mod tests {
     use super::*;
 
     fn wait(claim: &mut Claim) -> (bool, bool) {
-        (claim.wait_begins(), claim.wait_ends())
+        (claim.wait_begins(), claim.wait_ends(false))
     }
 
     /// The last wait has just ended, for however long the thread that runs this loses the processor.
@@ -104,11 +118,25 @@ mod tests {
     }
 
     #[test]
+    fn who_looks_by_itself_needs_no_watch_and_lets_go_once() {
+        let mut claim = Claim::default();
+        assert!(!claim.wait_begins() && claim.wait_ends(true) && claim.is_kept());
+        assert!(
+            claim.wait_begins() && claim.wait_ends(true),
+            "the next wait finds them suppressed"
+        );
+        let mut resumed = 0;
+        claim.let_go(|| resumed += 1);
+        claim.let_go(|| resumed += 1);
+        assert!(resumed == 1 && !claim.is_kept() && !claim.wait_begins());
+    }
+
+    #[test]
     fn the_service_thread_leaves_nothing_suppressed() {
         let ended = just_ended();
         let mut claim = Claim { watched: true, kept: true, close: true, ended };
         let mut resumed = false;
         claim.end(|| resumed = true);
-        assert!(resumed && !claim.wait_begins() && !claim.wait_ends());
+        assert!(resumed && !claim.wait_begins() && !claim.wait_ends(false));
     }
 }

@@ -6,11 +6,11 @@ use std::time::Duration;
 use multigrain_protocol::mutants;
 use multigrain_transport::{Mesh, Sink, Timeout};
 
-use super::Receiver;
 use super::kept_claim::WATCH_MICROS;
 use super::parking::StoodBy;
 use super::service_level::ServiceLevel;
 use super::slots::{self, Slot};
+use super::{Receiver, between_waits};
 use crate::membership::Membership;
 use crate::shim::{Instant, lock, spin_loop, yield_now};
 
@@ -93,7 +93,7 @@ impl Receiver {
                 }
             }
         }
-        let kept = lock(&self.claim).wait_ends();
+        let kept = lock(&self.claim).wait_ends(between_waits::keeps());
         self.role.give_back();
         if !kept {
             mesh.resume_wakeups();

@@ -5,6 +5,7 @@
 //! program ([`crate::program`]). A thread has its slot before it runs, so it can always release
 //! its writes before its end is reported.
 
+mod private_argument;
 mod table;
 mod termination;
 
@@ -17,12 +18,12 @@ use multigrain_types::{NodeId, ThreadId};
 
 use crate::driver::Driver;
 use crate::error::Error;
-use crate::frames::{Asker, Request};
+use crate::frames::{Asker, Leave, Request};
 use crate::program::{Program, ThreadFunction};
 use crate::programs::Programs;
 use crate::races::Ordered;
 use crate::receiver::slots::{self, Reserved};
-use crate::shim::{AtomicU64, Mutex, lock};
+use crate::shim::{AtomicBool, AtomicU64, Mutex, lock};
 use crate::signals::{Set, SignalMask};
 use crate::tsan::{self, Token};
 use table::{Refusal, ThreadTable};
@@ -109,7 +110,8 @@ pub(crate) struct Start {
     asker: Asker,
     number: u64,
     slot: Reserved,
-    function: ThreadFunction,
+    /// Its address; whether a function of the program begins there is for the starter to ask.
+    function: u64,
     argument: u64,
     stack_bytes: Option<usize>,
     /// The signals that the thread has blocked which starts it.
@@ -135,6 +137,8 @@ pub(crate) struct Threads {
     /// Which nodes run the same.
     programs: Programs,
     next_node: AtomicU64,
+    /// The main thread has ended, and this node stays for the others.
+    stays: AtomicBool,
 }
 
 impl Threads {
@@ -145,6 +149,7 @@ impl Threads {
             program,
             programs,
             next_node: AtomicU64::new(0),
+            stays: AtomicBool::new(false),
         }
     }
 
@@ -220,6 +225,11 @@ impl Threads {
                  before mg_init"
             )));
         };
+        if to != driver.me()
+            && let Some(line) = private_argument::warning(&self.program, to, argument)
+        {
+            driver.platform().launcher().note(&line);
+        }
         tsan::give(Token::ThreadStart);
         driver.release()?;
         let body =
@@ -277,11 +287,9 @@ impl Threads {
             self.refuse(driver, asker, Refusal::Elsewhere);
             return Ok(());
         }
-        let Some(function) = self.program.function(function) else {
-            return Err(format!(
-                "it asked to start a thread at {function:#x}, which is no function of the program"
-            ));
-        };
+        if !self.program.has(function) {
+            return Err(no_function(function));
+        }
         let attributes = ThreadAttributes::from_bytes(attributes);
         let Some(attributes) = attributes.filter(|attributes| attributes.check().is_ok()) else {
             return Err("it asked to start a thread with attributes that make no sense".into());
@@ -298,7 +306,7 @@ impl Threads {
         &self,
         asker: Asker,
         (ThreadAttributes { stack_bytes, detached }, mask): (ThreadAttributes, Set),
-        (function, argument): (ThreadFunction, u64),
+        (function, argument): (u64, u64),
     ) -> Result<(), Refusal> {
         let starter = lock(&self.starter).clone().ok_or(Refusal::System)?;
         let slot = slots::reserve().ok_or(Refusal::Slots)?;
@@ -323,14 +331,19 @@ impl Threads {
     /// The starter thread's work: one request.
     fn start(&'static self, driver: &'static Driver, start: Start) {
         let Start { asker, number, slot, function, argument, stack_bytes, mask } = start;
+        let Some(function) = self.program.function(function) else {
+            driver.platform().peer_broke(asker.node, no_function(function));
+        };
         let handle = ThreadHandle::new(driver.me(), number);
         driver.races().keep(Ordered::Start(number), asker, Request::ThreadStart);
         // Before it runs, and before any node is told that it does.
         let (thread, place) = slot.place();
         place.awaited().set_handle(handle.0);
         driver.begin_starting(thread, place);
-        let life = Life::new(self, driver, number);
+        let stays_for = self.stays.load(Ordering::SeqCst).then_some(asker);
+        let life = Life::new((self, driver), number, stays_for);
         match life.begin((slot, mask), (function, argument), stack_bytes) {
+            Ok(()) if stays_for.is_some() => {}
             Ok(()) => driver.answer(asker, 0, handle.0),
             Err(_) => {
                 driver.has_started();
@@ -340,21 +353,34 @@ impl Threads {
         }
     }
 
+    /// The main thread has ended: threads that start from now on have all nodes stay (`job/departure.rs`). Those that have
+    /// started before count as threads of this node.
+    pub(crate) fn stay(&self, driver: &Driver) {
+        self.stays.store(driver.nodes() > 1, Ordering::SeqCst);
+    }
+
     /// In a thread that begins and has its slot.
-    fn has_begun(&self, driver: &Driver, number: u64) {
+    fn has_begun(&self, driver: &Driver, number: u64, stays_for: Option<Asker>) {
         driver.has_started();
+        if let Some(asker) = stays_for {
+            driver.ask_to_stay(Leave::Hold);
+            driver.answer(asker, 0, ThreadHandle::new(driver.me(), number).0);
+        }
         tsan::take(Token::ThreadStart);
         driver.races().follow(&Ordered::Start(number));
         driver.acquire();
     }
 
     /// In a thread that ends: what it wrote can be seen from now on, and its slot is free.
-    fn has_ended(&self, driver: &Driver, number: u64) {
+    fn has_ended(&self, driver: &Driver, number: u64, stays: bool) {
         tsan::give(Token::ThreadEnd(ThreadHandle::new(driver.me(), number).0));
         if let Some(held) = slots::known() {
             driver.release_as(held);
         }
         driver.races().keep_own(Ordered::End(number));
+        if stays {
+            driver.ask_to_stay(Leave::Over);
+        }
         // Before the end is told: the thread that joins may count on the slot.
         slots::leave();
     }
@@ -409,6 +435,11 @@ impl Threads {
         let code = if known { 0 } else { Error::Invalid(String::new()).code() };
         driver.answer(asker, code, 0);
     }
+}
+
+/// What a peer has done wrong that asks for a thread at this address.
+fn no_function(address: u64) -> String {
+    format!("it asked to start a thread at {address:#x}, which is no function of the program")
 }
 
 /// Asks the node of a thread.

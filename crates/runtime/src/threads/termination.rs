@@ -15,6 +15,7 @@ use core::ffi::c_void;
 
 use super::Threads;
 use crate::driver::Driver;
+use crate::frames::Asker;
 use crate::inside::Inside;
 use crate::program::ThreadFunction;
 use crate::pthread;
@@ -28,6 +29,8 @@ pub(super) struct Life {
     threads: &'static Threads,
     driver: &'static Driver,
     number: u64,
+    /// Whom it tells that it has begun, if all nodes stay until it has ended.
+    stays_for: Option<Asker>,
     /// What its function has returned, if it has.
     returned: Option<u64>,
     /// Rounds of destructors that have begun.
@@ -63,8 +66,12 @@ std::thread_local! {
 }
 
 impl Life {
-    pub(super) fn new(threads: &'static Threads, driver: &'static Driver, number: u64) -> Self {
-        Self { threads, driver, number, returned: None, rounds: 0 }
+    pub(super) fn new(
+        (threads, driver): (&'static Threads, &'static Driver),
+        number: u64,
+        stays_for: Option<Asker>,
+    ) -> Self {
+        Self { threads, driver, number, stays_for, returned: None, rounds: 0 }
     }
 
     /// Its thread begins.
@@ -103,7 +110,7 @@ fn enter(beginning: *mut Beginning) -> (Unwinding, u64) {
     slot.adopt();
     LIFE.set(Some(life));
     pthread::name_own(&format!("mg-{}", life.number));
-    life.threads.has_begun(life.driver, life.number);
+    life.threads.has_begun(life.driver, life.number, life.stays_for);
     // SAFETY: the two differ in what Rust assumes of unwinding alone.
     let function = unsafe { core::mem::transmute::<ThreadFunction, Unwinding>(function) };
     // The starter blocks all signals; a thread of the program must not. Last: a handler finds nothing of this begun.
@@ -129,8 +136,8 @@ pub(crate) fn destructors_run() -> Round {
         LIFE.set(Some(life));
         return Round::Another;
     }
-    let Life { threads, driver, number, returned, .. } = life;
-    threads.has_ended(driver, number);
+    let Life { threads, driver, number, stays_for, returned, .. } = life;
+    threads.has_ended(driver, number, stays_for.is_some());
     match returned {
         Some(result) => {
             pthread::detach_own();

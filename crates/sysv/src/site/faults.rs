@@ -1,5 +1,6 @@
 //! Faults of processes: the site gets the page as any node does, and puts it into the export while it has it.
 
+use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use multigrain_protocol::Kind;
@@ -14,13 +15,37 @@ use super::{Site, end, page_copies};
 /// takes as long as several faults.
 const STREAK: Duration = Duration::from_micros(60);
 
+/// Whether faults of an image follow each other.
+#[derive(Default)]
+struct Streak {
+    /// When the last fault was served, and whether it came soon after the one before.
+    served: Option<Instant>,
+    is_on: bool,
+}
+
+impl Streak {
+    fn is_younger_than(&self, age: Duration) -> bool {
+        self.served.is_some_and(|at| at.elapsed() < age)
+    }
+
+    /// There are faults.
+    fn begin(&mut self) -> bool {
+        self.is_on = self.is_younger_than(2 * STREAK);
+        self.is_on
+    }
+
+    /// There are none: whether to wait for some without sleeping.
+    fn goes_on(&mut self) -> bool {
+        self.is_on = self.is_on && self.is_younger_than(STREAK);
+        self.is_on
+    }
+}
+
 /// Serves an image until it is gone.
 pub(super) fn serve(site: &'static Site, runtime: &'static Runtime, key: ImageKey) {
     // Once: looked up each time, a lock would be taken more.
     let Some((userfault, eventfd)) = site.exports.lock().descriptors_of(key) else { return };
-    // When the last fault was served, and whether it came soon after the one before.
-    let mut served: Option<Instant> = None;
-    let mut in_streak = false;
+    let mut streak = Streak::default();
     loop {
         let mut exports = site.exports.lock();
         let faults = exports.faults(key);
@@ -29,39 +54,54 @@ pub(super) fn serve(site: &'static Site, runtime: &'static Runtime, key: ImageKe
         if has_notifications {
             site.pass_notifications(runtime);
         }
-        let Some(faults) = faults else { return };
+        let Some(faults) = faults else { return runtime.rest() };
         if !faults.is_empty() {
-            in_streak = served.is_some_and(|at| at.elapsed() < 2 * STREAK);
-            for fault in faults {
-                resolve(site, runtime, key, fault);
+            if streak.begin() {
+                runtime.stay_awake();
             }
-            served = Some(Instant::now());
-        } else if in_streak && served.is_some_and(|at| at.elapsed() < STREAK) {
+            let mut has_fetched = false;
+            for fault in faults {
+                has_fetched |= resolve(site, runtime, key, fault);
+            }
+            if !has_fetched {
+                // It received while it waited for what it fetched; else what has arrived is served now.
+                runtime.look();
+            }
+            streak.served = Some(Instant::now());
+        } else if streak.goes_on() {
+            runtime.look();
             rustix::thread::sched_yield();
         } else {
-            in_streak = false;
-            let mut wanted =
-                [PollFd::new(&userfault.0, PollFlags::IN), PollFd::new(&*eventfd, PollFlags::IN)];
-            let _ = poll(&mut wanted, None);
-            if !wanted[1].revents().is_empty() {
-                let _ = rustix::io::read(&*eventfd, &mut [0; 8]);
-            }
+            runtime.rest();
+            sleep(&userfault.0, &eventfd);
         }
     }
 }
 
-fn resolve(site: &Site, runtime: &Runtime, key: ImageKey, fault: Fault) {
+/// Until there are faults, or the image is gone.
+fn sleep(userfault: &OwnedFd, eventfd: &OwnedFd) {
+    let mut wanted = [userfault, eventfd].map(|descriptor| PollFd::new(descriptor, PollFlags::IN));
+    let _ = poll(&mut wanted, None);
+    if !wanted[1].revents().is_empty() {
+        let _ = rustix::io::read(eventfd, &mut [0; 8]);
+    }
+}
+
+/// Gets what a fault needs; whether from another site.
+fn resolve(site: &Site, runtime: &Runtime, key: ImageKey, fault: Fault) -> bool {
+    let mut has_fetched = false;
     let kind = if fault.writes { Kind::Write } else { Kind::Read };
     loop {
         let found = site.exports.lock().place(key, fault);
         let Some((place, pages)) = found else {
             // Detached meanwhile: it finds out itself.
-            return site.exports.lock().wake(key, fault.address);
+            site.exports.lock().wake(key, fault.address);
+            return has_fetched;
         };
-        match runtime.touch(place, pages * PAGE_BYTES, kind) {
-            Ok(_) => {}
+        match runtime.fetch(place, pages * PAGE_BYTES, kind) {
+            Ok(asked) => has_fetched |= asked,
             // This node leaves: who trapped has been killed.
-            Err(Error::NotInitialized) => return,
+            Err(Error::NotInitialized) => return has_fetched,
             Err(error) => end(&format!("it cannot get a page of a segment: {error}")),
         }
         site.usage.fault(runtime.area_at(place), kind);
@@ -72,14 +112,16 @@ fn resolve(site: &Site, runtime: &Runtime, key: ImageKey, fault: Fault) {
             let exported = runtime.while_here(place, kind, |here| {
                 let fault = Fault { address, is_missing: fault.is_missing && ahead == 0, ..fault };
                 let contents = || {
-                    if here.is_hole() { page_copies::zeros() } else { here.contents().cast_const() }
+                    // What has come of another site is none, which the kernel need not be asked.
+                    let is_hole = !(has_fetched && pages == 1) && here.is_hole();
+                    if is_hole { page_copies::zeros() } else { here.contents().cast_const() }
                 };
                 site.exports.lock().export(key, fault, (place, contents))
             });
             match exported {
                 // Another node was quicker.
                 None => {}
-                Some(Ok(())) if ahead == 0 => return,
+                Some(Ok(())) if ahead == 0 => return has_fetched,
                 Some(Ok(())) => {}
                 Some(Err(errno)) => {
                     end(&format!("it has no memory for a page of a segment: {errno}"));

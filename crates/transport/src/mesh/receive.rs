@@ -1,8 +1,8 @@
 //! Receiving: which links are read, and when deferred frames go.
 //!
-//! Few links are tried one by one without asking epoll. What was deferred goes when something has been
-//! received, and before a sleep; unless all that came says that more follows at once, for then what this
-//! node has to answer goes together.
+//! Few links are tried one by one without asking epoll; an only one is even where there may be more to see than links. What
+//! was deferred goes when something has been received, and before a sleep; unless all that came says that more follows at
+//! once, for then what this node has to answer goes together.
 #![expect(unsafe_code, reason = "links receive into the raw places that the sink names")]
 
 use super::{FEW_LINKS, Mesh};
@@ -65,14 +65,17 @@ impl Mesh {
             }
         }
         let mut context = ReceiveContext::new(staging, sink);
-        let tries = self.peers.len() <= FEW_LINKS + 1 && wait == Timeout::Now;
-        if tries && *fruitless < TRIES && !self.waiting.must_rescan() {
-            for (peer, incoming) in self.peers.iter().zip(incoming) {
-                if let Some(peer) = peer {
-                    self.serve(peer, incoming, EventFlags::IN, &mut context);
-                }
-            }
+        let few = self.peers.len() <= FEW_LINKS + 1 && wait == Timeout::Now;
+        let tries = few && *fruitless < TRIES;
+        // What the set names besides is still there when the only link has nothing.
+        let only = tries && self.peers.len() == 2;
+        if only || tries && !self.waiting.must_rescan() {
+            self.try_each(incoming, &mut context);
         } else {
+            self.serve_ready(incoming, wait, &mut context);
+            *fruitless = 0;
+        }
+        if only && context.messages() == 0 && self.waiting.must_rescan() {
             self.serve_ready(incoming, wait, &mut context);
             *fruitless = 0;
         }
@@ -100,6 +103,15 @@ impl Mesh {
             Err(TryLockError::WouldBlock) => {
                 debug_assert!(false, "two threads receive at once");
                 self.receiving.lock().unwrap_or_else(PoisonError::into_inner)
+            }
+        }
+    }
+
+    /// Serves every link, without asking which has something.
+    fn try_each<'a>(&'a self, incoming: &mut [Option<Incoming>], context: &mut ReceiveContext<'a>) {
+        for (peer, incoming) in self.peers.iter().zip(incoming) {
+            if let Some(peer) = peer {
+                self.serve(peer, incoming, EventFlags::IN, context);
             }
         }
     }

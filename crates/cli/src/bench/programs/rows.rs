@@ -91,6 +91,7 @@ const BARRIER: Row = Row {
 };
 const REDUCE: Row =
     Row { app: "reduce", unit: Unit::Micros("round_us"), baselines: Baselines::Threads, ..PAIR };
+const FLOYD: Row = Row { app: "floyd", ..PAIR };
 const ALLOC: Row = Row {
     app: "alloc",
     nodes: 1,
@@ -101,7 +102,7 @@ const ALLOC: Row = Row {
 };
 
 /// All rows, in the order in which they are measured.
-pub(super) static ROWS: [Row; 31] = [
+pub(super) static ROWS: [Row; 36] = [
     Row {
         name: "counter",
         what: "one counter under one lock, a hand-over from node to node",
@@ -283,6 +284,40 @@ pub(super) static ROWS: [Row; 31] = [
         app: "md",
         input: &["--steps", "100"],
         quick: &["--particles", "30", "--steps", "4"],
+        ..PAIR
+    },
+    Row {
+        name: "floyd",
+        what: "shortest paths between all of 512, consecutive rows",
+        quick: &["--size", "32"],
+        ..FLOYD
+    },
+    Row {
+        name: "floyd-apart",
+        what: "the same of 1,024, a page a row",
+        input: &["--size", "1024", "--apart", "1"],
+        quick: &["--size", "32", "--apart", "1"],
+        ..FLOYD
+    },
+    Row {
+        name: "floyd-dealt",
+        what: "the same of 512, rows dealt out in turn, two a page",
+        input: &["--deal", "1"],
+        quick: &["--size", "32", "--deal", "1"],
+        ..FLOYD
+    },
+    Row {
+        name: "align",
+        what: "alignment of two sequences of 1,024",
+        app: "align",
+        quick: &["--length", "100", "--block", "16"],
+        ..PAIR
+    },
+    Row {
+        name: "hash",
+        what: "40,000 words counted, a lock a bucket",
+        app: "hash",
+        quick: &["--words", "200"],
         ..PAIR
     },
     Row {
