@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 use support::{
     alive, assert_gone_within, does, launcher, multigrain, not_tried, pid_of, processes, run,
-    start, unique_time, wait_until,
+    start, unique_time, wait_until, warden,
 };
 
 const SOON: Duration = Duration::from_secs(3);
@@ -82,7 +82,9 @@ fn without_proc_a_job_runs_and_the_user_is_told_what_may_be_left() {
     let program = env!("CARGO_BIN_EXE_multigrain");
     let script = format!("umount -l /proc && exec {program} run -n 2 -- echo x");
     let ended = run(Command::new("unshare").args(["--mount", "bash", "-c", &script]));
-    assert_eq!((ended.code, ended.out.as_str()), (Some(0), "[0] x\n[1] x\n"), "{ended:?}");
+    let mut lines: Vec<&str> = ended.out.lines().collect();
+    lines.sort_unstable();
+    assert_eq!((ended.code, lines), (Some(0), vec!["[0] x", "[1] x"]), "{ended:?}");
     assert!(ended.line().contains("may outlive it; mount it"), "{ended:?}");
     let script = format!("umount -l /proc && exec {program} doctor");
     let ended = run(Command::new("unshare").args(["--mount", "bash", "-c", &script]));
@@ -279,27 +281,6 @@ fn a_daemon_without_an_environment_does_not_outlive_a_killed_launcher() {
         }
     }
     assert_eq!(job.wait().code, None);
-}
-
-/// The children of a process with this name.
-fn children_named(parent: u32, name: &str) -> Vec<Pid> {
-    let children = std::fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"));
-    let children = children.unwrap_or_default();
-    let named = |pid: &&str| {
-        std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm.trim() == name)
-    };
-    let named = children.split_whitespace().filter(named);
-    named.filter_map(|pid| Pid::from_raw(pid.parse().ok()?)).collect()
-}
-
-/// A warden of a launcher, as soon as one is seen: the kernel's list of children may lack some while others end.
-fn warden(launcher: u32) -> Pid {
-    let mut found = None;
-    wait_until("there is a warden", || {
-        found = children_named(launcher, "mg-warden").first().copied();
-        found.is_some()
-    });
-    found.expect("one was seen")
 }
 
 #[test]

@@ -9,6 +9,7 @@ use std::time::Duration;
 use support::script_hosts::{hosts, job, script};
 use support::{
     Running, alive, assert_gone_within, pid_of, processes, run, start, unique_time, wait_until,
+    warden,
 };
 
 /// Longer than a host may go unheard, with what it takes to end a job.
@@ -72,6 +73,44 @@ fn a_killed_agent_ends_the_job_and_its_host_is_named() {
     assert_eq!(ended.code, Some(75), "{ended:?}");
     let line = ended.line();
     assert!(line.contains(" on b) was lost with its host: its agent has ended"), "{line}");
+}
+
+#[test]
+fn what_nodes_forked_does_not_outlive_an_agent_whose_warden_was_killed_before() {
+    let (job, time, lines) = sleeping();
+    let agent = agent_of(2, &lines);
+    let of = u32::try_from(agent.as_raw_nonzero().get()).unwrap();
+    for _ in 0..2 {
+        let first = warden(of);
+        kill_process(first, Signal::KILL).unwrap();
+        wait_until("there is another warden", || warden(of) != first);
+    }
+    kill_process(agent, Signal::KILL).unwrap();
+    assert_gone_within(SOON, &time);
+    assert_eq!(job.wait().code, Some(75));
+    // A successor, too, ends an agent that is stopped, and for which nobody speaks.
+    let (job, time, lines) = sleeping();
+    let agent = agent_of(2, &lines);
+    let of = u32::try_from(agent.as_raw_nonzero().get()).unwrap();
+    let first = warden(of);
+    kill_process(first, Signal::KILL).unwrap();
+    wait_until("there is another warden", || warden(of) != first);
+    kill_process(agent, Signal::STOP).unwrap();
+    assert_eq!(job.wait().code, Some(75));
+    assert_gone_within(SOON, &time);
+}
+
+#[test]
+fn a_warden_that_is_killed_while_agents_start_has_a_successor() {
+    let time = unique_time();
+    let mut job = start(&mut script("--hosts a,late", &time, &format!("echo up; sleep {time}")));
+    let first = warden(job.pid());
+    kill_process(first, Signal::KILL).unwrap();
+    job.lines(2);
+    wait_until("there is another warden", || warden(job.pid()) != first);
+    job.signal(Signal::KILL);
+    assert_gone_within(SOON, &time);
+    job.wait();
 }
 
 #[test]
@@ -220,6 +259,11 @@ fn mistakes_get_one_line_that_names_host_and_remedy() {
             "--hosts a,locked",
             125,
             "host locked: no agent could be started (exit status: 255): Permission denied",
+        ),
+        (
+            "--hosts a,quiet",
+            125,
+            "host quiet: no agent could be started (exit status: 0); see that 'ssh HOST multigrain --version' says the same",
         ),
         ("--hosts a,deaf --boot-timeout 1", 125, "host deaf: no answer in 1 s"),
         ("--hosts a,deaf --timeout 0.5", 124, "time-out after 0.5 s"),

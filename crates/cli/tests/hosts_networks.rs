@@ -316,3 +316,67 @@ fn the_doctor_names_the_host_that_cannot_be_reached() {
     assert!(ended.out.contains("prevents: h2: reached: "), "{ended:?}");
     assert!(!ended.out.contains("prevents: h1"), "{ended:?}");
 }
+
+/// The findings of the doctor about links between hosts.
+fn links(network: &Network, options: &str) -> (Option<i32>, Vec<String>) {
+    let ended = run(&mut network.command("doctor", options));
+    let lines = ended.out.lines().filter(|line| line.contains(": links: "));
+    (ended.code, lines.map(str::to_owned).collect())
+}
+
+#[test]
+fn a_firewall_between_hosts_is_found_by_the_doctor_and_named_by_a_job() {
+    let Some(network) = Network::new(2, false) else { return };
+    let options = "--hosts h1:2,h2:2 --ports 31000-31010";
+    assert_eq!(links(&network, options), (Some(0), Vec::new()));
+    network.drop_to_ports(2, 1, "31000-31010", true);
+    let (code, lines) = links(&network, options);
+    assert_eq!(code, Some(78), "{lines:?}");
+    let line = "prevents: h2: links: cannot reach h1 at tcp:10.77.0.2:31000: no answer in 2 s; nodes there cannot \
+                join; let --ports (31000-31010) through where a firewall drops them, or name another network by --interface";
+    assert_eq!(lines, [line]);
+    let ended = run(&mut network.nodes(&format!("{options} --boot-timeout 3")));
+    assert_eq!(ended.code, Some(75), "{ended:?}");
+    let line = ended.line();
+    assert!(line.contains(": cannot connect to node 0 at tcp:10.77.0.2:310"), "{line}");
+    assert!(line.contains("; a firewall may drop that: let --ports through"), "{line}");
+    network.drop_to_ports(2, 1, "31000-31010", false);
+    // In a small job higher ranks connect to lower ones, and not the other way round.
+    network.drop_to_ports(1, 2, "31000-31010", true);
+    let (code, lines) = links(&network, options);
+    assert!(code == Some(0) && lines.len() == 1, "{lines:?}");
+    assert!(lines[0].starts_with("limits:   h1: links: cannot reach h2 at tcp:10.77.0.3:31000: "));
+    has_counted(&run(&mut network.nodes(options)), 4);
+    let (code, lines) = links(&network, "--hosts h1:5,h2:5 --ports 31000-31010");
+    assert!(code == Some(78) && lines[0].starts_with("prevents: h1: links: "), "{lines:?}");
+}
+
+#[test]
+fn networks_that_do_not_lead_from_host_to_host_are_found_or_refused() {
+    let Some(network) = Network::new(2, false) else { return };
+    network.isolate(1, "inner0", "172.30.1.1/24");
+    network.isolate(2, "inner0", "172.30.2.1/24");
+    network.isolate(1, "same0", "172.31.0.1/24");
+    network.isolate(2, "same0", "172.31.0.1/24");
+    let (code, lines) = links(&network, "--hosts h1,h2 --interface inner0");
+    assert!(code == Some(78) && lines.len() == 2, "{lines:?}");
+    let start = "prevents: h2: links: cannot reach h1 at tcp:172.30.1.1:";
+    assert!(lines[1].starts_with(start) && lines[1].contains("by --interface"), "{lines:?}");
+    for (interface, host, why) in [
+        ("lo", "h1", "127.0.0.1 leads to no other host; name an interface or a network that does"),
+        (
+            "same0",
+            "h2",
+            "its address 172.31.0.1 is that of another host, too; name an interface or a network where each has one of its own",
+        ),
+    ] {
+        let options = format!("--hosts h1,h2 --interface {interface}");
+        let ended = run(&mut network.command("doctor", &options));
+        assert_eq!(ended.code, Some(78), "{ended:?}");
+        let start = format!("prevents: {host}: meeting at: {}; ", why.split_once("; ").unwrap().0);
+        assert!(ended.out.contains(&start), "{ended:?}");
+        let ended = run(&mut network.nodes(&options));
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        assert_eq!(ended.line(), format!("multigrain: host {host}: --interface: {why}"));
+    }
+}

@@ -5,6 +5,7 @@ use crate::credentials::CredentialsError;
 use crate::frame_header::FrameError;
 use crate::handshake::Refusal;
 use core::time::Duration;
+use multigrain_types::phrases::CANNOT_CONNECT;
 use multigrain_types::{NodeId, in_runs};
 use rustix::io::Errno;
 use std::net::IpAddr;
@@ -56,7 +57,7 @@ pub enum TransportError {
         ports: Ports,
     },
     /// No connection to a peer.
-    #[error("cannot connect to {peer} at {address}: {errno}")]
+    #[error("{} {peer} at {address}: {errno}", CANNOT_CONNECT)]
     Connect {
         /// The peer.
         peer: NodeId,
@@ -93,10 +94,15 @@ pub enum TransportError {
         why: String,
     },
     /// The deadline passed before all peers were there.
-    #[error("not all nodes came up in {} s; still missing: {}", waited.as_secs_f64(), ranks(missing))]
+    #[error(
+        "not all nodes came up in {} s; still missing: {}{}",
+        waited.as_secs_f64(), ranks(missing), expected(at.as_ref())
+    )]
     Missing {
         /// The ranks that did not come.
         missing: Vec<NodeId>,
+        /// Where those of other hosts would have come, if there are some among them.
+        at: Option<Address>,
         /// The deadline.
         waited: Duration,
     },
@@ -164,6 +170,10 @@ fn what_to_do(errno: Errno) -> &'static str {
         Errno::NFILE => ": the system's limit of file descriptors is too low (fs.file-max)",
         _ => "",
     }
+}
+
+fn expected(at: Option<&Address>) -> String {
+    at.map(|at| format!(", which connect to {at} from other hosts")).unwrap_or_default()
 }
 
 fn ranks(missing: &[NodeId]) -> String {

@@ -17,7 +17,9 @@ use core::time::Duration;
 use multigrain_types::NodeId;
 use multigrain_types::tree::{Fan, Tree};
 use rustix::fd::OwnedFd;
+use rustix::net;
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
 use std::time::Instant;
 
 /// What a node needs to find the others.
@@ -103,6 +105,9 @@ pub(crate) fn boot(
     let identity =
         Identity { rank, nodes, job: config.job, secret: config.secret, build: config.build };
     let end = Instant::now() + config.deadline;
+    let far = sockets.iter().find_map(tcp_address);
+    let leave_host = |peer: &NodeId| config.peers[peer.index()].kind().leave_host();
+    let from_afar: BTreeSet<NodeId> = (rank.0 + 1..nodes).map(NodeId).filter(leave_host).collect();
     let setup = RendezvousSetup {
         identity: identity.clone(),
         peers: config.peers,
@@ -119,8 +124,9 @@ pub(crate) fn boot(
     }
     while !missing.is_empty() {
         if Instant::now() >= end {
+            let at = far.filter(|_| !from_afar.is_disjoint(&missing));
             let missing = missing.into_iter().collect();
-            let missing = TransportError::Missing { missing, waited: config.deadline };
+            let missing = TransportError::Missing { missing, at, waited: config.deadline };
             return Err(rendezvous.not_reached().unwrap_or(missing));
         }
         let done = rendezvous.wait().and_then(|keys| rendezvous.turn(keys));
@@ -144,6 +150,12 @@ pub(crate) fn boot(
         }
     };
     Ok(Booted { identity, links, others, part: config.conditions.part })
+}
+
+/// Where a socket listens for other hosts, if it does.
+fn tcp_address(socket: &OwnedFd) -> Option<Address> {
+    let name = net::getsockname(socket).ok()?;
+    SocketAddr::try_from(name).ok().map(Address::Tcp)
 }
 
 /// The peers that a node begins with.

@@ -108,7 +108,8 @@ pub fn choose(hosts: &[Whereabouts], wish: Option<&Wish>) -> Result<Vec<IpAddr>,
             let found = host.interfaces.iter().find(|interface| fits(interface, wish));
             found.map(|interface| interface.address).ok_or_else(|| (place, has_none(host, wish)))
         };
-        return hosts.iter().enumerate().map(chosen).collect();
+        let chosen: Result<Vec<IpAddr>, _> = hosts.iter().enumerate().map(chosen).collect();
+        return chosen.and_then(|chosen| lead_elsewhere(hosts, chosen));
     }
     let Some((first, others)) = hosts.split_first() else { return Ok(Vec::new()) };
     if others.iter().all(|host| host.machine == first.machine) {
@@ -126,7 +127,28 @@ pub fn choose(hosts: &[Whereabouts], wish: Option<&Wish>) -> Result<Vec<IpAddr>,
         let none = "it has no address but that of the loopback interface; bring its network up";
         far.ok_or_else(|| (place, none.to_owned()))
     };
-    hosts.iter().enumerate().map(alone).collect()
+    let chosen: Result<Vec<IpAddr>, _> = hosts.iter().enumerate().map(alone).collect();
+    chosen.and_then(|chosen| lead_elsewhere(hosts, chosen))
+}
+
+/// These addresses, if none is one at which another machine finds only itself.
+fn lead_elsewhere(
+    hosts: &[Whereabouts],
+    chosen: Vec<IpAddr>,
+) -> Result<Vec<IpAddr>, (usize, String)> {
+    for (place, (host, at)) in hosts.iter().zip(&chosen).enumerate() {
+        let is_other = |one: &Whereabouts| one.machine != host.machine;
+        if at.is_loopback() && hosts.iter().any(is_other) {
+            let why = "leads to no other host; name an interface or a network that does";
+            return Err((place, format!("{at} {why}")));
+        }
+        let mut before = hosts.iter().zip(&chosen).take(place);
+        if before.any(|(one, its)| its == at && is_other(one)) {
+            let help = "name an interface or a network where each has one of its own";
+            return Err((place, format!("its address {at} is that of another host, too; {help}")));
+        }
+    }
+    Ok(chosen)
 }
 
 /// The addresses in the first network in which each host has one of its own. Networks that machines have
@@ -231,6 +253,23 @@ mod tests {
         assert_eq!(chosen(&hosts, None), ["fd77::2", "fd77::3"]);
         let hosts = [host("a", &[LO]), host("a", &[LO, DOCKER])];
         assert_eq!(chosen(&hosts, None), ["127.0.0.1", "127.0.0.1"]);
+    }
+
+    #[test]
+    fn addresses_at_which_other_machines_find_themselves_are_refused() {
+        let apart = [host("a", &[LO, DOCKER]), host("b", &[LO, DOCKER])];
+        let refused = |hosts: &[Whereabouts], wish: Option<&str>| {
+            choose(hosts, wish.map(|text| parse_wish(text).unwrap()).as_ref()).unwrap_err()
+        };
+        let (place, why) = refused(&apart, Some("lo"));
+        assert!(place == 0 && why.starts_with("127.0.0.1 leads to no other host; "), "{why}");
+        for wish in [Some("docker0"), None] {
+            let (place, why) = refused(&apart, wish);
+            assert!(place == 1 && why.contains("172.17.0.1 is that of another host"), "{why}");
+        }
+        let near = [host("a", &[LO, DOCKER]), host("a", &[LO, DOCKER])];
+        assert_eq!(chosen(&near, Some("lo")), ["127.0.0.1", "127.0.0.1"]);
+        assert_eq!(chosen(&near, Some("docker0")), ["172.17.0.1", "172.17.0.1"]);
     }
 
     #[test]

@@ -160,9 +160,11 @@ impl Rendezvous {
         core::mem::take(&mut self.lines)
     }
 
-    /// A peer that could not be connected to the last time, and why.
+    /// A peer that could not be connected to the last time, and why; or whose host does not answer.
     pub(crate) fn not_reached(&self) -> Option<TransportError> {
-        self.later.first().map(|&(_, peer, errno)| self.unreachable(peer, errno))
+        let refused = self.later.first().map(|&(_, peer, errno)| (peer, errno));
+        let silent = || Some((self.connections.unanswered()?, Errno::TIMEDOUT));
+        refused.or_else(silent).map(|(peer, errno)| self.unreachable(peer, errno))
     }
 
     /// Boot is over, but not the rendezvous: from now on each peer is tried for a time of its own.

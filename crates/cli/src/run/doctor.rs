@@ -25,7 +25,9 @@ use std::time::Instant;
 ///
 /// Looks at what a job needs: the kernel, memory and how accesses to it are noticed, limits, addresses, processors,
 /// the network; with `--hosts` or `--hostfile`, or in an allocation of Slurm, on every host, by agents such as
-/// `multigrain run` starts, and whether the hosts can be reached, and have the same time, multigrain and program.
+/// `multigrain run` starts, and whether the hosts can be reached, and have the same time, multigrain and program. Each of
+/// these agents listens at one port as a node would (of `--ports`, or any), and connects to those of all others (of
+/// more than 64 hosts, to those of the next host and of the first); what is not answered in 2 seconds is a finding.
 ///
 /// One line a finding: what there is, what it keeps from working, and what mends it. Exits with 0 if the job could
 /// run, with 78 if something would prevent it.
@@ -55,7 +57,7 @@ pub(crate) struct DoctorArgs {
 /// Checks, and says what was found.
 pub(crate) fn doctor(args: &mut DoctorArgs) -> ExitCode {
     abort_on_panic();
-    let begins = args.place.take_variables();
+    let begins = args.place.take_variables(true);
     let said = begins.and_then(|()| look(args)).map(|findings| {
         let text = if args.json { as_json(&findings) } else { as_text(&findings, args.verbose) };
         let prevented = worst(&findings) == Level::Prevents;

@@ -238,12 +238,8 @@ impl Job<'_> {
     pub(super) fn keep_warden(&mut self) {
         let here = self.nodes.iter().filter_map(|live| live.process.as_ref());
         let nodes: Vec<Pid> = here.map(|(pid, _)| *pid).collect();
-        if let Err(error) = self.settings.warden.keep(&nodes) {
-            self.writer.say(&format!(
-                "the warden was killed, and there is no other ({error}): if the launcher is killed, too, what \
-                 nodes have forked stays"
-            ));
-        }
+        let line = self.settings.warden.keep(&nodes);
+        line.iter().for_each(|line| self.writer.say(line));
     }
 
     fn on_typed(&mut self, buffer: &mut [u8]) {

@@ -221,6 +221,8 @@ impl<'a> Job<'a> {
     pub(super) fn run(mut self) -> u8 {
         let mut buffer = vec![0_u8; BUFFER_BYTES];
         let mut events = Vec::with_capacity(256);
+        // Whoever killed it before the event loop was not noticed.
+        self.keep_warden();
         loop {
             self.advance();
             if self.course.phase == Phase::Done {

@@ -303,8 +303,8 @@ pub(crate) struct PlaceArgs {
     #[arg(long, value_name = "NAME|NETWORK", value_parser = parse_wish)]
     pub(super) interface: Option<Wish>,
 
-    /// The ports of TCP that nodes listen at, one each, as a firewall lets them through [default: any that
-    /// is free].
+    /// The ports of TCP that nodes listen at, one each, as a firewall between hosts lets them through; on this host
+    /// alone with `--transport tcp` [default: any that is free].
     #[arg(long, value_name = "FIRST-LAST")]
     pub(super) ports: Option<Ports>,
 
@@ -347,16 +347,32 @@ impl PlaceArgs {
         let read = self.hostfile.as_deref().map(|file| HostList::of_file(file, timeout));
         let read = read.transpose()?;
         let hosts = self.hosts.as_ref().or(read.as_ref());
-        if hosts.is_none() && self.interface.is_some() {
-            let why = "--interface says where hosts meet, and this job has this host alone: leave it out, or name --hosts";
-            return Err(why.to_owned());
-        }
         hosts.map(|hosts| hosts.place(self.nodes, MAX_NODES)).transpose()
     }
 
-    /// Whether no other hosts are named.
+    /// Whether the job is on this host alone: none is named, nor allocated.
     pub(super) fn is_here(&self) -> bool {
-        self.hosts.is_none() && self.hostfile.is_none()
+        self.hosts.is_none() && self.hostfile.is_none() && !matches!(self.allocation(), Ok(Some(_)))
+    }
+
+    /// Options that say nothing of a job on this host alone. `listens`: its nodes listen at ports of TCP.
+    ///
+    /// # Errors
+    /// The one that is given nevertheless, in words.
+    pub(super) fn refuse_idle(&self, listens: bool) -> Result<(), String> {
+        let alone = "this job has this host alone: leave it out, or name --hosts";
+        let why = if self.interface.is_some() {
+            format!("--interface says where hosts meet, and {alone}")
+        } else if self.launcher_command.is_some() {
+            format!("--launcher-command leads to other hosts, and {alone}")
+        } else if self.ports.is_some() && !listens {
+            "--ports is for TCP, and nodes of this host alone talk over Unix sockets: leave it out, or name --hosts (or \
+             --transport tcp)"
+                .to_owned()
+        } else {
+            return Ok(());
+        };
+        if self.is_here() { Err(why) } else { Ok(()) }
     }
 
     /// Nodes of a job on this host alone.

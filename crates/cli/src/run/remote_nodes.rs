@@ -96,7 +96,12 @@ impl Job<'_> {
             // Of the clocks; whoever reads the words looks at them.
             Word::Beat { .. } => {}
             Word::Failed { why, .. } => return Err(why),
-            Word::Examined(_) | Word::Found(_) | Word::Bound { .. } | Word::Started { .. } => {
+            Word::Examined(_)
+            | Word::Listening(_)
+            | Word::Connected(_)
+            | Word::Found(_)
+            | Word::Bound { .. }
+            | Word::Started { .. } => {
                 return Err("its agent answers what was not asked".to_owned());
             }
         }

@@ -3,19 +3,21 @@
 use super::error::LaunchError;
 use super::options::{Encrypt, PlaceArgs, RunArgs};
 use clap::ValueEnum;
+use multigrain_transport::AddressKind;
 use multigrain_transport::interfaces::parse_wish;
 use std::env;
 use std::fmt::Display;
 
 impl PlaceArgs {
-    /// Variables stand where no option does.
+    /// Variables stand where no option does. `listens`: nodes listen at ports of TCP also where the job is on this
+    /// host alone.
     ///
     /// # Errors
-    /// One whose value is none.
-    pub(super) fn take_variables(&mut self) -> Result<(), LaunchError> {
+    /// One whose value is none, or an option that says nothing there; a variable is no mistake.
+    pub(super) fn take_variables(&mut self, listens: bool) -> Result<(), LaunchError> {
+        self.refuse_idle(listens).map_err(LaunchError::Hosts)?;
         unless_given(&mut self.ports, "MULTIGRAIN_PORTS", |text| text.parse())?;
-        // It says where hosts meet: a job on one is no mistake.
-        if !self.is_here() || matches!(self.allocation(), Ok(Some(_))) {
+        if !self.is_here() {
             unless_given(&mut self.interface, "MULTIGRAIN_INTERFACE", parse_wish)?;
         }
         Ok(())
@@ -33,7 +35,8 @@ impl RunArgs {
         };
         unless_given(&mut self.links.transport, "MULTIGRAIN_TRANSPORT", |text| text.parse())?;
         unless_given(&mut self.links.encrypt, "MULTIGRAIN_ENCRYPT", encrypt)?;
-        self.place.take_variables()
+        let listens = !self.links.transport().uses(AddressKind::Unix);
+        self.place.take_variables(listens)
     }
 }
 

@@ -5,7 +5,7 @@
 
 use super::signalfd;
 use multigrain_types::exit_codes::{DEADLOCK, PEER_LOST, RACES, SIGNALLED, TIME_OUT};
-use multigrain_types::phrases::{BEYOND_LIMIT, BROKE_PROTOCOL};
+use multigrain_types::phrases::{BEYOND_LIMIT, BROKE_PROTOCOL, CANNOT_CONNECT};
 use rustix::process::WaitIdStatus;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -66,6 +66,11 @@ impl Loss {
     /// Whether the peer was cut off for what it sent.
     fn is_cut_off(&self) -> bool {
         self.text.starts_with(BROKE_PROTOCOL) || self.text.starts_with(BEYOND_LIMIT)
+    }
+
+    /// Whether it was never reached, by a node that tried.
+    fn is_unreached(&self) -> bool {
+        self.text.starts_with(CANNOT_CONNECT)
     }
 }
 
@@ -416,12 +421,12 @@ fn of_consequence(facts: &Facts, first: usize, status: Status) -> Verdict {
 
 /// A node that lost a peer ends, and so is lost itself: the first of them names the cause, whoever
 /// ended first. A peer that broke the protocol is a cause of its own, and may notice that it was cut off
-/// before the other has said so.
+/// before the other has said so; who could not connect knows more than who was waited for in vain.
 fn first_loss(facts: &Facts) -> Option<(usize, &Loss)> {
     let losses = facts.nodes.iter().enumerate();
     losses
         .filter_map(|(rank, node)| Some((rank, node.lost.as_ref()?)))
-        .min_by_key(|(_, l)| (!l.is_cut_off(), l.at))
+        .min_by_key(|(_, l)| (!l.is_cut_off(), !l.is_unreached(), l.at))
 }
 
 #[cfg(test)]

@@ -249,6 +249,20 @@ fn of_a_chain_of_losses_the_first_is_named_whoever_ended_first() {
 }
 
 #[test]
+fn of_two_that_did_not_meet_the_one_that_tried_is_believed() {
+    let mut facts = job(2).lost(0, 1).exit(0, 5, 75).lost(1, 0).exit(1, 900, 75);
+    let mut says = |rank: usize, text: &str| {
+        let loss = facts.nodes[rank].lost.as_mut().unwrap();
+        (loss.at, loss.text) = (ms(rank as u64), text.to_owned());
+    };
+    says(0, "not all nodes came up in 30 s; still missing: 1");
+    says(1, "cannot connect to node 0 at tcp:10.1.0.2:31000: Connection timed out");
+    let (code, line) = over(&facts, 1005);
+    assert_eq!(code, 75);
+    assert!(line.starts_with("node 0 (pid 100) was lost by node 1: cannot connect"), "{line}");
+}
+
+#[test]
 fn a_node_that_says_why_it_ends_is_quoted() {
     let mut facts = job(2).exit(1, 5, 70);
     facts.nodes[1].fatal = Some("the guard failed".to_owned());

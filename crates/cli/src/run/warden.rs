@@ -12,8 +12,8 @@
 //! so long that its launcher takes the host for lost; its warden then kills it, and what it has started.
 //!
 //! The warden's process name differs from the launcher's, so that killing all launchers by name spares it. A
-//! warden that is killed gets a successor: the launcher has threads by then and must not fork without exec, so it
-//! executes itself as the hidden command `warden`. What outlives what: ADR 34.
+//! warden that is killed gets a successor: the launcher, or the agent, may have threads by then and must not fork
+//! without exec, so it executes itself as the hidden command `warden`. What outlives what: ADR 34.
 #![expect(unsafe_code, reason = "fork has no safe interface")]
 
 use super::agent_chunks::HEARTBEAT;
@@ -58,8 +58,9 @@ pub(super) enum Ward {
 /// Successors a warden may have: whoever kills more of them means it, or they cannot live here.
 const SUCCESSORS: usize = 16;
 
-/// The launcher's handle on its warden.
+/// The handle of a launcher, or an agent, on its warden.
 pub(super) struct Warden {
+    ward: Ward,
     /// None for one that was killed and has no successor.
     pid: Option<Pid>,
     socket: OwnedFd,
@@ -73,6 +74,9 @@ pub(super) struct Warden {
 /// What a successor is told: `multigrain warden`, which no user calls.
 #[derive(Debug, Args)]
 pub(crate) struct WardenArgs {
+    /// It is that of an agent.
+    #[arg(long)]
+    agent: bool,
     /// What processes of the job carry in their environment.
     #[arg(long)]
     mark: String,
@@ -108,7 +112,7 @@ impl Warden {
                     let group = group.map(|group| group.path().to_path_buf());
                     let lines = Lines::new(writer.try_clone()?);
                     let mark = mark.to_owned();
-                    Ok(Self { pid, socket: writer, lines, mark, group, successors: 0 })
+                    Ok(Self { ward, pid, socket: writer, lines, mark, group, successors: 0 })
                 }
                 None => Err(io::Error::last_os_error()),
             },
@@ -125,11 +129,20 @@ impl Warden {
         self.lines.open(pipe)
     }
 
-    /// Puts another one in its place if it has been killed.
-    ///
-    /// # Errors
-    /// A failing system call, or too many that were killed.
-    pub(super) fn keep(&mut self, nodes: &[Pid]) -> io::Result<()> {
+    /// Puts another one in its place if it has been killed; where there can be none, a line that says so.
+    pub(super) fn keep(&mut self, nodes: &[Pid]) -> Option<String> {
+        let error = self.replace(nodes).err()?;
+        let ward = match self.ward {
+            Ward::Launcher => "launcher",
+            Ward::Agent => "agent",
+        };
+        Some(format!(
+            "the warden was killed, and there is no other ({error}): if the {ward} is killed, too, what nodes have \
+             forked stays"
+        ))
+    }
+
+    fn replace(&mut self, nodes: &[Pid]) -> io::Result<()> {
         let lives = |pid| !matches!(waitpid(Some(pid), WaitOptions::NOHANG), Ok(Some(_)));
         if self.pid.is_none_or(lives) {
             return Ok(());
@@ -144,6 +157,7 @@ impl Warden {
         let launcher = pidfd_open(getpid(), PidfdFlags::empty())?;
         let mut command = Command::new("/proc/self/exe");
         command.args(["warden", "--mark", &self.mark]);
+        command.args((self.ward == Ward::Agent).then_some("--agent"));
         command.args(self.group.iter().flat_map(|group| ["--group".as_ref(), group.as_os_str()]));
         command.args(nodes.iter().map(|node| node.as_raw_nonzero().to_string()));
         // What is written to a process descriptor goes nowhere.
@@ -200,7 +214,8 @@ fn keep_watch(ward: Ward, ends: [OwnedFd; 2], held: &str, mark: &str, group: Opt
 pub(crate) fn succeed(args: &WardenArgs) -> ! {
     become_warden();
     // Its nodes have all executed their program, so nobody holds the launcher's end.
-    let _ = read_groups(Ward::Launcher, "");
+    let ward = if args.agent { Ward::Agent } else { Ward::Launcher };
+    let _ = read_groups(ward, "");
     let groups: Vec<Pid> = args.nodes.iter().filter_map(|&node| Pid::from_raw(node)).collect();
     end(&groups, &args.mark, args.group.as_deref().map(Cgroup::at).as_ref())
 }

@@ -293,7 +293,9 @@ fn variables_stand_where_no_option_does() {
     }
     let ended = with(("MULTIGRAIN_PORTS", "nonsense"), "doctor");
     assert_eq!(ended.code, Some(2), "{ended:?}");
-    // Of a job on this host alone it says nothing.
+    // Of a job on this host alone they say nothing.
+    let ended = with(("MULTIGRAIN_PORTS", "30470-30499"), "run true");
+    assert_eq!(ended.code, Some(0), "{ended:?}");
     let ended = with(("MULTIGRAIN_INTERFACE", "nonsense0"), "run true");
     assert_eq!(ended.code, Some(0), "{ended:?}");
 }
@@ -423,6 +425,16 @@ fn what_would_be_passed_by_in_silence_is_refused() {
         (
             "doctor --interface nix0",
             "--interface says where hosts meet, and this job has this host",
+        ),
+        (
+            "run --launcher-command ssh -n 2 echo",
+            "--launcher-command leads to other hosts, and this job has this host alone: leave it out, or name --hosts",
+        ),
+        ("doctor --launcher-command ssh", "--launcher-command leads to other hosts, and this job"),
+        (
+            "run --ports 30470-30499 -n 2 echo",
+            "--ports is for TCP, and nodes of this host alone talk over Unix sockets: leave it out, or name --hosts (or \
+             --transport tcp)",
         ),
     ] {
         let ended = run(multigrain().args(words.split(' ')));

@@ -183,6 +183,27 @@ pub(crate) fn asleep(text: &str) -> bool {
     })
 }
 
+/// The children of a process with this name.
+fn children_named(parent: u32, name: &str) -> Vec<Pid> {
+    let children = std::fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"));
+    let children = children.unwrap_or_default();
+    let named = |pid: &&str| {
+        std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm.trim() == name)
+    };
+    let named = children.split_whitespace().filter(named);
+    named.filter_map(|pid| Pid::from_raw(pid.parse().ok()?)).collect()
+}
+
+/// A warden of a launcher or an agent, as soon as one is seen: the kernel's list of children may lack some while others end.
+pub(crate) fn warden(ward: u32) -> Pid {
+    let mut found = None;
+    wait_until("there is a warden", || {
+        found = children_named(ward, "mg-warden").first().copied();
+        found.is_some()
+    });
+    found.unwrap()
+}
+
 /// An argument for `sleep` that no other process has.
 pub(crate) fn unique_time() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);

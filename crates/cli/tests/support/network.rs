@@ -222,6 +222,32 @@ impl Network {
         }
     }
 
+    /// Drops all that one host sends to these ports (`FIRST-LAST`) of another, as a firewall does, or no more.
+    pub(crate) fn drop_to_ports(&self, from: u32, to: u32, ports: &str, drops: bool) {
+        let (ns, address) = (format!("{}{from}", self.prefix), self.address(to));
+        let rule = format!("ipproto tcp to {address} dport {ports} lookup 99");
+        if drops {
+            let nowhere = "10.77.0.99";
+            must(&format!(
+                "ip -n {ns} neigh replace {nowhere} lladdr {NOBODY} dev eth0 nud permanent"
+            ));
+            must(&format!(
+                "ip -n {ns} route replace {address}/32 via {nowhere} dev eth0 table 99 onlink"
+            ));
+            must(&format!("ip -n {ns} rule add {rule}"));
+        } else {
+            must(&format!("ip -n {ns} rule del {rule}"));
+        }
+    }
+
+    /// Gives a host a network of its own, which leads nowhere: an interface of this name with this address.
+    pub(crate) fn isolate(&self, host: u32, name: &str, address: &str) {
+        let ns = format!("{}{host}", self.prefix);
+        must(&format!("ip -n {ns} link add {name} type bridge"));
+        must(&format!("ip -n {ns} link set {name} up"));
+        must(&format!("ip -n {ns} addr add {address} dev {name}"));
+    }
+
     /// Ends all processes on all hosts.
     pub(crate) fn clear(&self) {
         (0..=self.hosts).for_each(|host| self.signal(host, Signal::KILL));

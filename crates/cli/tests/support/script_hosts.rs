@@ -13,6 +13,8 @@ host=$1; shift
 case $host in
 old) echo "multigrain agent, build 1234"; exec cat;;
 deaf) exec sleep 600;;
+quiet) exit 0;;
+late) sleep 1;;
 locked) echo "Permission denied (publickey)." >&2; exit 255;;
 esac
 echo "Welcome to $host, where the shell says something"

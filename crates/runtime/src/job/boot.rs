@@ -83,9 +83,7 @@ pub(super) fn boot_mesh(
     let mut refused = |line: String| launcher.refused(&line);
     let _ = launcher.tell(&Message::<&str>::Joining);
     let mesh = Mesh::boot(boot, &mut refused).map_err(|error| {
-        let late = matches!(error, TransportError::Missing { .. });
-        let help = if late { "; `multigrain run --boot-timeout` gives them longer" } else { "" };
-        let why = format!("{error}{help}");
+        let why = format!("{error}{}", help(&error));
         let Some(peer) = error.lost_peer() else { return Error::System(why) };
         launcher.lost_at_start(peer, &why);
         Error::Peer(why)
@@ -94,6 +92,21 @@ pub(super) fn boot_mesh(
         mesh.wake_when_taken()?;
     }
     Ok(mesh)
+}
+
+/// What a user may do.
+fn help(error: &TransportError) -> &'static str {
+    if let TransportError::Missing { .. } = error {
+        return "; `multigrain run --boot-timeout` gives them longer";
+    }
+    // That the peer is dead, a launcher finds out, and that is the cause then.
+    if let TransportError::Connect { address, .. } = error
+        && address.kind().leave_host()
+    {
+        return "; a firewall may drop that: let --ports through; or no way leads there: name another --interface \
+                (MULTIGRAIN_PORTS, MULTIGRAIN_INTERFACE)";
+    }
+    ""
 }
 
 /// In a job of several programs: whether this node has the build that the first node of its program has.

@@ -5,6 +5,7 @@ use crate::descriptor;
 use crate::error::TransportError;
 use core::mem::MaybeUninit;
 use core::time::Duration;
+use multigrain_types::NodeId;
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, Event, EventData, EventFlags};
 use rustix::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -116,6 +117,12 @@ impl Connections {
         let oldest = self.accepted.first_entry()?;
         let late = oldest.get().until().is_some_and(|until| until <= Instant::now());
         late.then(|| oldest.remove())
+    }
+
+    /// The peer of one that is being connected, and whose host has not answered.
+    pub(super) fn unanswered(&self) -> Option<NodeId> {
+        let mut open = self.reaching.values().filter(|one| one.connects_until().is_some());
+        open.next().and_then(Pending::peer)
     }
 
     /// Takes out one that has not been connected to its peer in its time, after a look at whether the hosts of the

@@ -24,6 +24,9 @@ const MOST_OF_COMPLAINT: usize = 4 << 10;
 /// How long the command may take to end once its output has.
 const END_WAIT: Duration = Duration::from_millis(200);
 
+/// How the reason begins why nothing comes from an agent that has never spoken.
+pub(super) const NOT_STARTED: &str = "no agent could be started";
+
 /// One agent.
 pub(super) struct Contact {
     host: String,
@@ -181,6 +184,11 @@ impl Contact {
         self.gone.is_none()
     }
 
+    /// Why nothing more comes from it, if that is so.
+    pub(super) fn gone(&self) -> Option<&str> {
+        self.gone.as_deref()
+    }
+
     /// Whether its agent has ever spoken, and may still listen.
     pub(super) fn is_greeted(&self) -> bool {
         self.greeted && self.is_there()
@@ -315,7 +323,7 @@ impl Contact {
                 break;
             }
         }
-        let what = if self.greeted { "its agent has ended" } else { "no agent could be started" };
+        let what = if self.greeted { "its agent has ended" } else { NOT_STARTED };
         let how = match self.child.try_wait() {
             Ok(Some(status)) => format!(" ({status})"),
             Ok(None) | Err(_) => String::new(),

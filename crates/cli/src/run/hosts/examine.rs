@@ -3,11 +3,13 @@
 use super::super::error::LaunchError;
 use super::super::hostfile::Share;
 use super::builds;
+use super::links;
 use super::messages::{Examination, Examined, Order, Word};
-use super::remote_shell::Reach;
+use super::remote_shell::{LOG_IN, Reach};
 use crate::host::{Finding, Needs};
 use multigrain_transport::Authority;
 use multigrain_transport::interfaces;
+use std::net::IpAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -69,8 +71,21 @@ pub(in super::super) fn examine(
             add(host, finding);
         }
     }
-    for (host, finding) in addresses(reach, &answered) {
-        add(host, finding);
+    match meet(reach, &answered) {
+        Ok(chosen) => {
+            for (&(host, _), at) in answered.iter().zip(&chosen) {
+                add(host, Finding::fine("meeting at", at.to_string()));
+            }
+            let mut chosen = chosen.into_iter();
+            let of = |answer: &Result<Examined, LaunchError>| {
+                answer.as_ref().ok().and_then(|_| chosen.next())
+            };
+            let addresses: Vec<_> = answers.iter().map(of).collect();
+            for (place, finding) in links::links(reach, &mut agents, &addresses)? {
+                add(&reach.shares[place].host, finding);
+            }
+        }
+        Err((host, finding)) => add(host, finding),
     }
     Ok(found)
 }
@@ -88,8 +103,7 @@ fn reached(answer: &Result<Examined, LaunchError>) -> Finding {
     match answer {
         Ok(_) => Finding::fine(check, "its multigrain is the same as this one"),
         Err(LaunchError::Host { why, .. }) => {
-            let remedy = "see that 'ssh HOST multigrain --version' says the same as here, without a password";
-            Finding::prevents(check, why.clone(), "no node runs there", remedy)
+            Finding::prevents(check, why.clone(), "no node runs there", LOG_IN)
         }
         Err(error) => Finding::prevents(check, error.to_string(), "no node runs there", ""),
     }
@@ -145,25 +159,20 @@ fn files<'a>(hosts: &[(&'a str, &Examined)]) -> Vec<(&'a str, Finding)> {
     findings
 }
 
-/// Where the hosts would meet.
-fn addresses<'a>(reach: &Reach<'_>, hosts: &[(&'a str, &Examined)]) -> Vec<(&'a str, Finding)> {
-    let check = "meeting at";
+/// Where the hosts would meet, if there are several; or which of them the others do not find.
+fn meet<'a>(
+    reach: &Reach<'_>,
+    hosts: &[(&'a str, &Examined)],
+) -> Result<Vec<IpAddr>, (&'a str, Finding)> {
     if hosts.len() < 2 {
-        return Vec::new();
+        return Ok(Vec::new());
     }
     let places: Vec<_> = hosts.iter().map(|(_, examined)| examined.whereabouts.clone()).collect();
-    match interfaces::choose(&places, reach.place.interface.as_ref()) {
-        Ok(chosen) => {
-            let finding = |(&(host, _), at): (&(&'a str, _), std::net::IpAddr)| {
-                (host, Finding::fine(check, at.to_string()))
-            };
-            hosts.iter().zip(chosen).map(finding).collect()
-        }
-        Err((host, why)) => {
-            let (found, remedy) =
-                why.split_once("; ").unwrap_or((why.as_str(), "name another --interface"));
-            let limits = "nodes of other hosts do not find it";
-            vec![(hosts[host].0, Finding::prevents(check, found, limits, remedy))]
-        }
-    }
+    let chosen = interfaces::choose(&places, reach.place.interface.as_ref());
+    chosen.map_err(|(host, why)| {
+        let (found, remedy) =
+            why.split_once("; ").unwrap_or((why.as_str(), "name another --interface"));
+        let limits = "nodes of other hosts do not find it";
+        (hosts[host].0, Finding::prevents("meeting at", found, limits, remedy))
+    })
 }

@@ -15,6 +15,9 @@ use std::time::Duration;
 /// follows, and a line end.
 pub(super) const GREETING: &str = "multigrain agent, build ";
 
+/// How long an agent that looks whether another host is reached waits for an answer.
+pub(super) const ANSWER_WAIT: Duration = Duration::from_secs(2);
+
 /// Of the node's two streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(in super::super) enum Stream {
@@ -27,6 +30,10 @@ pub(in super::super) enum Stream {
 pub(in super::super) enum Order {
     /// To say how the host is: answered by [`Word::Examined`].
     Examine(Examination),
+    /// To listen at one port, as a node of a job on so many hosts would: answered by [`Word::Listening`].
+    Listen { at: IpAddr, ports: Option<Ports>, hosts: u32 },
+    /// To connect to where others listen: answered by [`Word::Connected`].
+    Connect { to: Vec<String> },
     /// To look at the host: answered by [`Word::Found`].
     Look(Job),
     /// To bind the listening sockets of its nodes: answered by [`Word::Bound`].
@@ -72,6 +79,10 @@ pub(in super::super) struct Job {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(in super::super) enum Word {
     Examined(Examined),
+    /// Where it listens, or why it cannot.
+    Listening(Result<String, String>),
+    /// What came of connecting to each, or why nothing did.
+    Connected(Vec<Result<(), String>>),
     Found(Found),
     /// Addresses of its nodes, by rank, as their neighbours see them and as other hosts do.
     Bound {
@@ -125,6 +136,16 @@ impl Word {
     /// How its host is, if it says that.
     pub(super) fn examined(self) -> Option<Examined> {
         if let Self::Examined(examined) = self { Some(examined) } else { None }
+    }
+
+    /// Where it listens, if it says that.
+    pub(super) fn listening(self) -> Option<Result<String, String>> {
+        if let Self::Listening(address) = self { Some(address) } else { None }
+    }
+
+    /// Whom it has reached, if it says that.
+    pub(super) fn connected(self) -> Option<Vec<Result<(), String>>> {
+        if let Self::Connected(answers) = self { Some(answers) } else { None }
     }
 
     /// What an agent has found, if it says that.

@@ -8,7 +8,7 @@
 //! | `contact`, `agents` | the launcher's end of one of them, and of all |
 //! | `remote_shell` | starts an agent on every host, by ssh, srun or a command of the user's |
 //! | `start` | from the list of hosts to running nodes |
-//! | `examine` | all hosts are examined, and nothing is run (`doctor`) |
+//! | `examine`, `links` | all hosts are examined, and what leads from one to the other, and nothing is run (`doctor`) |
 
 mod agent;
 mod agents;
@@ -17,6 +17,7 @@ mod channel;
 mod contact;
 mod examine;
 mod frame;
+mod links;
 mod messages;
 mod remote_shell;
 mod start;

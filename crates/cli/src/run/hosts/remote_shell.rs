@@ -9,8 +9,9 @@ use super::super::slurm::Allocation;
 use super::super::warden::Warden;
 use super::agents::{Agents, silence};
 use super::builds;
-use super::contact::Contact;
+use super::contact::{Contact, NOT_STARTED};
 use super::messages::Word;
+use multigrain_types::exit_codes::LAUNCHER_FAILED;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal;
 use std::io;
@@ -32,6 +33,9 @@ const SSH: [&str; 8] = [
 ];
 /// How long the agents may take to be there, if the user gives no boot time.
 const START_WAIT: Duration = Duration::from_secs(30);
+/// What to do where no agent could be started.
+pub(super) const LOG_IN: &str =
+    "see that 'ssh HOST multigrain --version' says the same as here, without a password";
 /// Between two looks whether it is time for something.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
@@ -104,7 +108,13 @@ impl Reach<'_> {
     ) -> Result<Vec<T>, LaunchError> {
         let has_failed = |answer: &Option<Result<T, LaunchError>>| matches!(answer, Some(Err(_)));
         let answers = self.receive(agents, pick, |answers| answers.iter().any(has_failed))?;
-        answers.into_iter().flatten().collect()
+        let mut all: Result<Vec<T>, LaunchError> = answers.into_iter().flatten().collect();
+        if let Err(LaunchError::Host { why, .. }) = &mut all
+            && why.starts_with(NOT_STARTED)
+        {
+            *why += &format!("; {LOG_IN}");
+        }
+        all
     }
 
     /// Waits for what each agent has to say, be it that it cannot, or that it is lost or late.
@@ -126,7 +136,12 @@ impl Reach<'_> {
         pick: impl Fn(Word) -> Option<T>,
         is_enough: impl Fn(&Answers<T>) -> bool,
     ) -> Result<Answers<T>, LaunchError> {
-        let mut answers: Answers<T> = agents.contacts.iter().map(|_| None).collect();
+        // Nothing comes from those that are gone.
+        let gone = |contact: &Contact| {
+            let why = contact.gone()?.to_owned();
+            Some(Err(LaunchError::of_host(contact.host(), LAUNCHER_FAILED, why)))
+        };
+        let mut answers: Answers<T> = agents.contacts.iter().map(gone).collect();
         let mut buffer = vec![0; 64 << 10];
         while answers.iter().any(Option::is_none) && !is_enough(&answers) {
             self.check()?;

@@ -8,6 +8,7 @@
 mod examine;
 mod held_node;
 mod input;
+mod links;
 mod start;
 
 use super::super::event_source::Source;
@@ -21,13 +22,14 @@ use super::messages::{GREETING, Order, Stream, Word};
 use examine::examine;
 use held_node::HeldNode;
 use input::StdinPipe;
+use links::Links;
 use multigrain_types::exit_codes::LAUNCHER_FAILED;
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, EventFlags};
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use rustix::process::{Pid, Signal, WaitOptions, waitpid};
 use start::Site;
-use std::io;
+use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
 use std::process::ExitCode;
@@ -60,6 +62,7 @@ struct Agent {
     site: Option<Site>,
     held: Vec<HeldNode>,
     input: Option<StdinPipe>,
+    links: Links,
     phase: Phase,
     flow: Flow,
     reap_at: Option<Instant>,
@@ -103,6 +106,7 @@ impl Agent {
             site: None,
             held: Vec::new(),
             input: None,
+            links: Links::default(),
             phase: Phase::Serving,
             flow: Flow { paused: false, reads: true, waits_for_room: false },
             reap_at: None,
@@ -123,9 +127,11 @@ impl Agent {
         }
         self.reap();
         self.sweep_on();
+        self.connect_on();
         self.watch();
         events.clear();
-        let wait = Timespec::try_from(PERIOD / 2).ok();
+        let wait = self.links.look_within().unwrap_or(PERIOD / 2);
+        let wait = Timespec::try_from(wait).ok();
         match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(events), wait.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(_) => return ControlFlow::Break(()),
@@ -204,6 +210,10 @@ impl Agent {
                 Ok(examined) => self.channel.say(&Word::Examined(examined)),
                 Err(why) => self.channel.say(&Word::Failed { code: LAUNCHER_FAILED, why }),
             },
+            Order::Listen { at, ports, hosts } => {
+                self.channel.say(&Word::Listening(self.links.listen(at, ports, hosts)));
+            }
+            Order::Connect { to } => self.links.connect(&to),
             Order::Look(job) => {
                 let found = Site::look(job);
                 self.site = self.answer(found).map(|(site, found)| {
@@ -281,11 +291,18 @@ impl Agent {
         self.channel.say(&Word::Started { pids });
     }
 
+    fn connect_on(&mut self) {
+        if let Some(answers) = self.links.look() {
+            self.channel.say(&Word::Connected(answers));
+        }
+    }
+
     fn on_signals(&mut self) -> ControlFlow<()> {
         let mut turn = ControlFlow::Continue(());
         while let Some(signal) = self.signals.next() {
             match signal {
                 Signal::CHILD => {
+                    self.keep_warden();
                     self.reap_at.get_or_insert(Instant::now() + leftovers::REAP_WAIT);
                 }
                 Signal::TERM | Signal::INT | Signal::HUP | Signal::QUIT => {
@@ -295,6 +312,17 @@ impl Agent {
             }
         }
         turn
+    }
+
+    /// Puts another warden in the place of one that was killed.
+    fn keep_warden(&mut self) {
+        // They are not reaped before the end, so their process groups cannot be somebody else's.
+        let nodes: Vec<Pid> = self.held.iter().map(HeldNode::pid).collect();
+        let line = self.site.as_mut().and_then(|site| site.warden_mut().keep(&nodes));
+        if let Some(line) = line {
+            // At once, and without this program's name: the launcher's line has that, and the host's.
+            let _ = io::stderr().write_all(format!("{line}\n").as_bytes());
+        }
     }
 
     fn reap(&mut self) {

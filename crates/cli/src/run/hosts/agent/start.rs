@@ -77,6 +77,10 @@ impl Site {
         self.containment.warden()
     }
 
+    pub(super) fn warden_mut(&mut self) -> &mut Warden {
+        self.containment.warden_mut()
+    }
+
     /// Binds the sockets of its nodes: their addresses for neighbours, and for nodes of other hosts.
     pub(super) fn bind(
         &mut self,
