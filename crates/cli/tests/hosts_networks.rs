@@ -335,12 +335,19 @@ fn a_firewall_between_hosts_is_found_by_the_doctor_and_named_by_a_job() {
     let line = "prevents: h2: links: cannot reach h1 at tcp:10.77.0.2:31000: no answer in 2 s; nodes there cannot \
                 join; let --ports (31000-31010) through where a firewall drops them, or name another network by --interface";
     assert_eq!(lines, [line]);
-    let ended = run(&mut network.nodes(&format!("{options} --boot-timeout 3")));
+    let ended = run(&mut network.nodes(options));
     assert_eq!(ended.code, Some(75), "{ended:?}");
+    assert!(ended.took < Duration::from_secs(7), "{ended:?}");
     let line = ended.line();
     assert!(line.contains(": cannot connect to node 0 at tcp:10.77.0.2:310"), "{line}");
     assert!(line.contains("; a firewall may drop that: let --ports through"), "{line}");
     network.drop_to_ports(2, 1, "31000-31010", false);
+    // What is cut for good before nodes meet is no reason to wait for boot's time either.
+    network.lose(2, 1, true);
+    let ended = run(&mut network.nodes(options));
+    assert!(ended.line().contains(": cannot connect to node 0 at tcp:10.77.0.2:310"), "{ended:?}");
+    assert!(ended.code == Some(75) && ended.took < Duration::from_secs(7), "{ended:?}");
+    network.lose(2, 1, false);
     // In a small job higher ranks connect to lower ones, and not the other way round.
     network.drop_to_ports(1, 2, "31000-31010", true);
     let (code, lines) = links(&network, options);

@@ -28,7 +28,7 @@ use connections::Connections;
 use core::task::Poll;
 use core::time::Duration;
 use multigrain_types::NodeId;
-use pending::{Pending, Progress, Received, Stage, may_change};
+use pending::{Pending, Progress, Received, Stage, is_silence, may_change};
 use rustix::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use rustix::io::Errno;
 use std::collections::BTreeSet;
@@ -37,10 +37,10 @@ use std::time::Instant;
 
 /// Between two tries to connect to a peer that does not listen.
 const RETRY: Duration = Duration::from_millis(50);
-/// After boot's time, how long a peer is tried that does not listen, or whose host does not answer: as long as a
+/// How long a peer is tried whose host does not answer, and after boot's time one that does not listen: as long as a
 /// link's bytes may go unanswered (ADR 45).
 const REACH: Duration = Duration::from_secs(4);
-/// Between two looks, after boot, at whether the hosts of the peers that are being reached still answer; and before the next
+/// Between two looks at whether the hosts of the peers that are being reached still answer; and before the next
 /// try to reach one whose own connection was said to be under way.
 const LOOK: Duration = Duration::from_millis(200);
 /// The listeners' key in the epoll set, where connections have numbers, and that of the wake-up.
@@ -63,8 +63,10 @@ pub(crate) enum Connects {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LinkState {
     Absent,
-    /// A connection to it is under way, or refused for one of its own. Tried until then if it does not listen.
+    /// A connection to it is under way, or refused for one of its own. Tried until `silent_until` if its host does not answer,
+    /// and `until` if it does not listen.
     Connecting {
+        silent_until: Instant,
         until: Instant,
     },
     Connected,
@@ -209,14 +211,16 @@ impl Rendezvous {
     /// From now on a peer may take all the time there is, unless it has come.
     fn may_take_longer(&mut self, peer: NodeId) {
         let until = if self.booted { self.end.max(Instant::now() + REACH) } else { self.end };
+        let silent_until = until.min(Instant::now() + REACH);
         let state = &mut self.states[peer.index()];
         if *state != LinkState::Connected {
-            *state = LinkState::Connecting { until };
+            *state = LinkState::Connecting { silent_until, until };
         }
     }
 
     fn connect(&mut self, peer: NodeId) -> Result<(), TransportError> {
-        let LinkState::Connecting { until } = self.states[peer.index()] else { return Ok(()) };
+        let LinkState::Connecting { until, .. } = self.states[peer.index()] else { return Ok(()) };
+        let until = until.min(Instant::now() + REACH);
         let patience = until.saturating_duration_since(Instant::now());
         // A patience of zero would mean for ever.
         let patience = patience.max(Duration::from_millis(1));
@@ -229,10 +233,14 @@ impl Rendezvous {
     }
 
     fn reach_later(&mut self, peer: NodeId, errno: Errno) -> Result<(), TransportError> {
-        let LinkState::Connecting { until } = self.states[peer.index()] else { return Ok(()) };
+        let LinkState::Connecting { silent_until, until } = self.states[peer.index()] else {
+            return Ok(());
+        };
         let at = Instant::now() + RETRY;
-        // Boot says itself when its time is over.
-        if !may_change(errno) || (self.booted && at >= until) {
+        // Of a peer that does not listen yet boot says itself when its time is over.
+        let is_over =
+            if is_silence(errno) { at >= silent_until } else { self.booted && at >= until };
+        if !may_change(errno) || is_over {
             return Err(self.unreachable(peer, errno));
         }
         self.later.push((at, peer, errno));
@@ -270,8 +278,7 @@ impl Rendezvous {
     /// Waits until there is something to do.
     pub(crate) fn wait(&self) -> Result<BTreeSet<u64>, TransportError> {
         let again = self.later.iter().map(|(at, ..)| *at);
-        let look = self.booted && self.connections.reach_somebody();
-        let look = look.then(|| Instant::now() + LOOK);
+        let look = self.connections.reach_somebody().then(|| Instant::now() + LOOK);
         let end = (!self.booted).then_some(self.end);
         let keys = self.connections.wait(again.chain(look).chain(end))?;
         if keys.contains(&WAKE_UP) {
@@ -301,11 +308,8 @@ impl Rendezvous {
         self.end_unanswered()
     }
 
-    /// Gives up the peers that do not answer at all, after boot.
+    /// Gives up the peers whose hosts do not answer at all.
     fn end_unanswered(&mut self) -> Result<(), TransportError> {
-        if !self.booted {
-            return Ok(());
-        }
         match self.connections.take_unanswered().and_then(|one| one.peer()) {
             Some(peer) => Err(self.unreachable(peer, Errno::TIMEDOUT)),
             None => Ok(()),
@@ -434,10 +438,8 @@ impl Rendezvous {
             return Ok(Progress::Gone);
         }
         self.may_take_longer(peer);
-        if self.booted {
-            // Boot has a time of its own. Afterwards nothing else would tell that the way to the peer is cut.
-            one.link.tune().map_err(TransportError::system("setsockopt"))?;
-        }
+        // Nothing else would tell that the way to the peer is cut before the handshake is over.
+        one.link.tune().map_err(TransportError::system("setsockopt"))?;
         one.stage = Stage::Authenticating { peer };
         self.ask(one, peer)
     }
@@ -490,7 +492,7 @@ impl Rendezvous {
         }
         match got {
             Received::Open => Ok(Progress::Wait),
-            Received::Failed(errno) if self.booted && may_change(errno) => {
+            Received::Failed(errno) if may_change(errno) => {
                 self.reach_later(peer, errno)?;
                 Ok(Progress::Gone)
             }

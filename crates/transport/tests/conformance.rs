@@ -202,8 +202,8 @@ fn unauthenticated_connections_after_boot_are_refused_and_the_job_goes_on(family
         ("does not speak Multigrain", garbage),
         ("is connected already", hello(1, 2)),
         ("secret", spoilt(hello(1, 2), 66)),
-        ("complete", Vec::new()),
-        ("complete", hello(1, 2)[..50].to_vec()),
+        ("are here already", Vec::new()),
+        ("are here already", hello(1, 2)[..50].to_vec()),
     ];
     for (number, (why, bytes)) in late.iter().enumerate() {
         let mut other = connect(&addresses[0]);

@@ -21,7 +21,7 @@ pub(super) struct Pending {
 pub(super) enum Stage {
     /// Accepted; its HELLO must be here by then.
     Accepted { until: Instant },
-    /// Our connect to this peer is under way; after boot it is given up then.
+    /// Our connect to this peer is under way; it is given up then.
     Connecting { peer: NodeId, until: Instant },
     /// Connected to it; the link itself finds out who that is.
     Authenticating { peer: NodeId },
@@ -97,8 +97,12 @@ impl Pending {
     }
 }
 
+/// Whether no host has answered: it, or the way to it, is gone, or not there yet.
+pub(super) fn is_silence(errno: Errno) -> bool {
+    [Errno::HOSTUNREACH, Errno::NETUNREACH, Errno::TIMEDOUT].contains(&errno)
+}
+
 /// Whether connecting may succeed later: the peer does not listen yet, or the way to it is not up yet.
 pub(super) fn may_change(errno: Errno) -> bool {
-    let passing = [Errno::CONNREFUSED, Errno::NOENT, Errno::HOSTUNREACH, Errno::NETUNREACH];
-    passing.contains(&errno) || errno == Errno::TIMEDOUT
+    [Errno::CONNREFUSED, Errno::NOENT].contains(&errno) || is_silence(errno)
 }
