@@ -323,7 +323,7 @@ fn a_payload_does_not_go_on_into_a_place_that_was_taken_back() {
     let sent = frame(0, 0, 5_000, 1);
     let announced = Header::BYTES * 2 + Header::BYTES;
     for (stream, first) in [
-        (stream(&[sent.clone()]), Header::BYTES + 100),
+        (stream(core::slice::from_ref(&sent)), Header::BYTES + 100),
         (stream(&in_parts(&sent, 100)), announced + 100),
     ] {
         let (mut seen, mut staging) = (Seen::new(1), Staging::new());

@@ -81,13 +81,13 @@ pub enum Violation {
 impl Violation {
     /// The same, if it was found in what this node `me` told itself, by the peer that led to that.
     #[must_use]
-    pub(super) fn of_peer(self, me: NodeId, peer: NodeId) -> Self {
-        match self {
-            Self::Peer { from, role, state, event } if from == me => {
-                Self::Peer { from: peer, role, state, event }
-            }
-            other => other,
+    pub(super) fn of_peer(mut self, me: NodeId, peer: NodeId) -> Self {
+        if let Self::Peer { from, .. } = &mut self
+            && *from == me
+        {
+            *from = peer;
         }
+        self
     }
 
     /// What is wrong, in words, without who did it.
