@@ -13,6 +13,7 @@
 
 mod connections;
 mod pending;
+mod setup;
 
 use crate::address::Address;
 use crate::descriptor;
@@ -20,7 +21,7 @@ use crate::emulation::Emulation;
 use crate::error::TransportError;
 use crate::frame_header::{BYE, Header};
 use crate::handshake::{self, Answer, HELLO_BYTES, Identity, Refusal};
-use crate::link::{self, Backends, Close, Link, Listener};
+use crate::link::{self, Backends, Close, Listener};
 use crate::unauthenticated::{
     self, ACCEPTED_AT_ONCE, Refusals, is_of_one_connection, send_bytes, turn_away,
 };
@@ -35,6 +36,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
 
+pub(crate) use setup::{Connected, Connects, RendezvousSetup};
+
 /// Between two tries to connect to a peer that does not listen.
 const RETRY: Duration = Duration::from_millis(50);
 /// How long a peer is tried whose host does not answer, and after boot's time one that does not listen: as long as a
@@ -46,18 +49,6 @@ const LOOK: Duration = Duration::from_millis(200);
 /// The listeners' key in the epoll set, where connections have numbers, and that of the wake-up.
 const LISTENER: u64 = u64::MAX;
 const WAKE_UP: u64 = u64::MAX - 1;
-
-/// A link with a peer, as it is made.
-pub(crate) type Connected = (NodeId, Box<dyn Link>);
-
-/// Which peers connect to which.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Connects {
-    /// All links are made at boot, each by its higher rank.
-    HigherRank,
-    /// Whoever has something to say first.
-    Either,
-}
 
 /// How far this node is with a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,18 +86,6 @@ pub(crate) struct Rendezvous {
     /// What has come of it, to be taken.
     connected: Vec<Connected>,
     lines: Vec<String>,
-}
-
-/// Who takes part in a rendezvous, and how.
-pub(crate) struct RendezvousSetup {
-    pub(crate) identity: Identity,
-    /// Where each node listens; index = rank.
-    pub(crate) peers: Vec<Address>,
-    pub(crate) backends: Backends,
-    pub(crate) network: Option<Emulation>,
-    pub(crate) connects: Connects,
-    /// When boot's time is over.
-    pub(crate) end: Instant,
 }
 
 impl Rendezvous {
