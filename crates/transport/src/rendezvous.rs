@@ -29,7 +29,7 @@ use connections::Connections;
 use core::task::Poll;
 use core::time::Duration;
 use multigrain_types::NodeId;
-use pending::{Pending, Progress, Received, Stage, is_silence, may_change};
+use pending::{LinkState, Pending, Progress, Received, Stage, is_silence, may_change};
 use rustix::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use rustix::io::Errno;
 use std::collections::BTreeSet;
@@ -49,19 +49,6 @@ const LOOK: Duration = Duration::from_millis(200);
 /// The listeners' key in the epoll set, where connections have numbers, and that of the wake-up.
 const LISTENER: u64 = u64::MAX;
 const WAKE_UP: u64 = u64::MAX - 1;
-
-/// How far this node is with a peer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum LinkState {
-    Absent,
-    /// A connection to it is under way, or refused for one of its own. Tried until `silent_until` if its host does not answer,
-    /// and `until` if it does not listen.
-    Connecting {
-        silent_until: Instant,
-        until: Instant,
-    },
-    Connected,
-}
 
 /// All connections of a node that are no links yet.
 pub(crate) struct Rendezvous {

@@ -1,4 +1,4 @@
-//! A connection whose handshake is not over: how far it is, and what of its answer has come.
+//! How far this node is with a peer; a connection whose handshake is not over: how far it is, and what of its answer has come.
 
 use crate::handshake::HELLO_BYTES;
 use crate::link::Link;
@@ -7,6 +7,19 @@ use multigrain_types::NodeId;
 use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
 use std::time::Instant;
+
+/// How far this node is with a peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LinkState {
+    Absent,
+    /// A connection to it is under way, or refused for one of its own. Tried until `silent_until` if its host does not answer,
+    /// and `until` if it does not listen.
+    Connecting {
+        silent_until: Instant,
+        until: Instant,
+    },
+    Connected,
+}
 
 /// A connection whose handshake is not over.
 pub(super) struct Pending {
