@@ -173,7 +173,7 @@ fn a_user_with_few_processes_is_told() {
         "prevents: this host: processes: a user may have 10 with their threads (ulimit -u)",
     );
     assert!(
-        said.ends_with("8 nodes of 2 threads need 72; ulimit -u 1024, or a higher limit as root"),
+        said.ends_with("8 nodes of 2 threads need 80; ulimit -u 1024, or a higher limit as root"),
         "{said}"
     );
     assert_eq!(ended.code, Some(78));

@@ -7,6 +7,7 @@
 
 #![expect(unsafe_code, reason = "a key of thread-specific data, and the end of the process")]
 
+use core::cell::Cell;
 use core::ffi::c_void;
 use core::time::Duration;
 use std::sync::{Mutex, PoisonError};
@@ -22,6 +23,15 @@ use crate::uncancellable::Uncancellable;
 
 /// Between two looks at the threads of the process, which say nothing as they end.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
+
+std::thread_local! {
+    static IS_LAST: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether the process ends in this thread because its main thread has ended, and not because the program says so.
+pub(super) fn is_last() -> bool {
+    IS_LAST.get()
+}
 
 /// The main thread's slot, once that has ended.
 static LEFT: Mutex<Option<Reserved>> = Mutex::new(None);
@@ -85,6 +95,7 @@ fn end_when_deserted(runtime: &'static Runtime) {
     while !runtime.driver.is_deserted() {
         std::thread::sleep(BETWEEN_LOOKS);
     }
+    IS_LAST.set(true);
     // What the program has registered runs here, as if it were the main thread.
     SignalMask::inherit(0);
     // SAFETY: no other thread of the program is left to call it.

@@ -285,6 +285,9 @@ impl Runtime {
         let membership = self.member()?.membership();
         let own = rustix::thread::gettid().as_raw_nonzero().get();
         membership.exits(own);
+        if !main_exit::is_last() {
+            self.services.threads.exit(&self.driver);
+        }
         let left = self.leave();
         if left.is_err() {
             membership.await_finalizer(own);

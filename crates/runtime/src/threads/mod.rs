@@ -23,7 +23,7 @@ use crate::program::{Program, ThreadFunction};
 use crate::programs::Programs;
 use crate::races::Ordered;
 use crate::receiver::slots::{self, Reserved};
-use crate::shim::{AtomicBool, AtomicU64, Mutex, lock};
+use crate::shim::{AtomicU64, Mutex, lock};
 use crate::signals::{Set, SignalMask};
 use crate::tsan::{self, Token};
 use table::{Refusal, ThreadTable};
@@ -137,8 +137,16 @@ pub(crate) struct Threads {
     /// Which nodes run the same.
     programs: Programs,
     next_node: AtomicU64,
-    /// The main thread has ended, and this node stays for the others.
-    stays: AtomicBool,
+    stay: Mutex<Stay>,
+}
+
+/// Whether all nodes stay for threads that start here.
+#[derive(Debug, Default)]
+struct Stay {
+    /// The main thread has ended, and nothing ends the process yet.
+    stays: bool,
+    /// Threads that hold all nodes.
+    holding: u32,
 }
 
 impl Threads {
@@ -149,7 +157,7 @@ impl Threads {
             program,
             programs,
             next_node: AtomicU64::new(0),
-            stays: AtomicBool::new(false),
+            stay: Mutex::default(),
         }
     }
 
@@ -340,7 +348,7 @@ impl Threads {
         let (thread, place) = slot.place();
         place.awaited().set_handle(handle.0);
         driver.begin_starting(thread, place);
-        let stays_for = self.stays.load(Ordering::SeqCst).then_some(asker);
+        let stays_for = lock(&self.stay).stays.then_some(asker);
         let life = Life::new((self, driver), number, stays_for);
         match life.begin((slot, mask), (function, argument), stack_bytes) {
             Ok(()) if stays_for.is_some() => {}
@@ -356,14 +364,41 @@ impl Threads {
     /// The main thread has ended: threads that start from now on have all nodes stay (`job/departure.rs`). Those that have
     /// started before count as threads of this node.
     pub(crate) fn stay(&self, driver: &Driver) {
-        self.stays.store(driver.nodes() > 1, Ordering::SeqCst);
+        lock(&self.stay).stays = driver.nodes() > 1;
+    }
+
+    /// A thread has called exit, which ends the others with it: nobody stays for them.
+    pub(crate) fn exit(&self, driver: &Driver) {
+        let Stay { holding, .. } = core::mem::take(&mut *lock(&self.stay));
+        (0..holding).for_each(|_| driver.ask_to_stay(Leave::Over));
+    }
+
+    fn hold(&self, driver: &Driver) {
+        driver.ask_to_stay(Leave::Hold);
+        let mut stay = lock(&self.stay);
+        let counts = stay.stays;
+        stay.holding += u32::from(counts);
+        drop(stay);
+        if !counts {
+            driver.ask_to_stay(Leave::Over);
+        }
+    }
+
+    fn hold_no_more(&self, driver: &Driver) {
+        let mut stay = lock(&self.stay);
+        let counts = stay.stays;
+        stay.holding -= u32::from(counts);
+        drop(stay);
+        if counts {
+            driver.ask_to_stay(Leave::Over);
+        }
     }
 
     /// In a thread that begins and has its slot.
     fn has_begun(&self, driver: &Driver, number: u64, stays_for: Option<Asker>) {
         driver.has_started();
         if let Some(asker) = stays_for {
-            driver.ask_to_stay(Leave::Hold);
+            self.hold(driver);
             driver.answer(asker, 0, ThreadHandle::new(driver.me(), number).0);
         }
         tsan::take(Token::ThreadStart);
@@ -379,7 +414,7 @@ impl Threads {
         }
         driver.races().keep_own(Ordered::End(number));
         if stays {
-            driver.ask_to_stay(Leave::Over);
+            self.hold_no_more(driver);
         }
         // Before the end is told: the thread that joins may count on the slot.
         slots::leave();
