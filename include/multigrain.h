@@ -117,6 +117,7 @@ int mg_init(int *argc, char ***argv);
  * call while another thread is in exit(0) waits for that. Any other exit ends the job as a failure.
  * Shared memory is gone then: touching it, even by an atexit handler, ends the process with one line. A
  * thread that waits in one of these functions meanwhile, for a lock or a signal, waits until the process ends.
+ * Threads of this node that still run when all nodes leave end with its process, as after exit(3): join those whose work counts.
  */
 int mg_finalize(void);
 

@@ -369,6 +369,9 @@ fn networks_that_do_not_lead_from_host_to_host_are_found_or_refused() {
     assert!(code == Some(78) && lines.len() == 2, "{lines:?}");
     let start = "prevents: h2: links: cannot reach h1 at tcp:172.30.1.1:";
     assert!(lines[1].starts_with(start) && lines[1].contains("by --interface"), "{lines:?}");
+    let ended = run(&mut network.nodes("--hosts h1,h2 --interface inner0"));
+    assert!(ended.code == Some(75) && ended.took < Duration::from_secs(7), "{ended:?}");
+    assert!(ended.line().contains("; no way leads there: name another --interface"), "{ended:?}");
     for (interface, host, why) in [
         ("lo", "h1", "127.0.0.1 leads to no other host; name an interface or a network that does"),
         (

@@ -5,7 +5,7 @@ use crate::credentials::CredentialsError;
 use crate::frame_header::FrameError;
 use crate::handshake::Refusal;
 use core::time::Duration;
-use multigrain_types::phrases::CANNOT_CONNECT;
+use multigrain_types::phrases::NOT_ALL_CAME;
 use multigrain_types::{NodeId, in_runs};
 use rustix::io::Errno;
 use std::net::IpAddr;
@@ -57,7 +57,7 @@ pub enum TransportError {
         ports: Ports,
     },
     /// No connection to a peer.
-    #[error("{} {peer} at {address}: {errno}", CANNOT_CONNECT)]
+    #[error("cannot connect to {peer} at {address}: {errno}")]
     Connect {
         /// The peer.
         peer: NodeId,
@@ -95,7 +95,7 @@ pub enum TransportError {
     },
     /// The deadline passed before all peers were there.
     #[error(
-        "not all nodes came up in {} s; still missing: {}{}",
+        "{NOT_ALL_CAME} in {} s; still missing: {}{}",
         waited.as_secs_f64(), ranks(missing), expected(at.as_ref())
     )]
     Missing {

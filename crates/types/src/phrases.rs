@@ -7,8 +7,8 @@ pub const BROKE_PROTOCOL: &str = "broke the protocol";
 /// more waiting threads than a node has.
 pub const BEYOND_LIMIT: &str = "went beyond a limit";
 
-/// How a node begins that could not connect to another: it knows more than one to which nobody has connected.
-pub const CANNOT_CONNECT: &str = "cannot connect to";
+/// How a node begins to which not all have connected in time: it knows less than one that could not connect.
+pub const NOT_ALL_CAME: &str = "not all nodes came up";
 
 /// Why a connection was refused that may be one of a node of the job: a node that died, or whose host is cut off.
 pub const CUT_IN_HANDSHAKE: &str = "it hung up in the middle of the handshake";

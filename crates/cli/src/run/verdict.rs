@@ -5,7 +5,7 @@
 
 use super::signalfd;
 use multigrain_types::exit_codes::{DEADLOCK, PEER_LOST, RACES, SIGNALLED, TIME_OUT};
-use multigrain_types::phrases::{BEYOND_LIMIT, BROKE_PROTOCOL, CANNOT_CONNECT};
+use multigrain_types::phrases::{BEYOND_LIMIT, BROKE_PROTOCOL, NOT_ALL_CAME};
 use rustix::process::WaitIdStatus;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -68,9 +68,9 @@ impl Loss {
         self.text.starts_with(BROKE_PROTOCOL) || self.text.starts_with(BEYOND_LIMIT)
     }
 
-    /// Whether it was never reached, by a node that tried.
-    fn is_unreached(&self) -> bool {
-        self.text.starts_with(CANNOT_CONNECT)
+    /// Whether it was waited for in vain, by a node that could not know why.
+    fn has_not_come(&self) -> bool {
+        self.text.starts_with(NOT_ALL_CAME)
     }
 }
 
@@ -426,7 +426,7 @@ fn first_loss(facts: &Facts) -> Option<(usize, &Loss)> {
     let losses = facts.nodes.iter().enumerate();
     losses
         .filter_map(|(rank, node)| Some((rank, node.lost.as_ref()?)))
-        .min_by_key(|(_, l)| (!l.is_cut_off(), !l.is_unreached(), l.at))
+        .min_by_key(|(_, l)| (!l.is_cut_off(), l.has_not_come(), l.at))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use multigrain_transport::{BootConfig, Conditions, Mesh, TransportError};
 use multigrain_types::NodeId;
 use multigrain_types::control::Message;
-use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::io::{Errno, FdFlags, fcntl_setfd};
 use rustix::net::sockopt;
 
 use crate::config::Config;
@@ -98,6 +98,9 @@ pub(super) fn boot_mesh(
 fn help(error: &TransportError) -> &'static str {
     if let TransportError::Missing { .. } = error {
         return "; `multigrain run --boot-timeout` gives them longer";
+    }
+    if let TransportError::Connect { errno: Errno::NETUNREACH, .. } = error {
+        return "; no way leads there: name another --interface (MULTIGRAIN_INTERFACE)";
     }
     // That the peer is dead, a launcher finds out, and that is the cause then.
     if let TransportError::Connect { address, .. } = error

@@ -100,7 +100,11 @@ mod tests {
 
     #[test]
     fn what_is_no_message_is_noticed() {
-        for wrong in [&[255, 255, 255, 255][..], &[1, 0, 0, 0, 250], &[2, 0, 0, 0, 11, 11]] {
+        // A word that has a byte too many.
+        let mut longer = encode(&Word::Swept);
+        longer[0] += 1;
+        longer.push(11);
+        for wrong in [&[255, 255, 255, 255][..], &[1, 0, 0, 0, 250], &longer] {
             let mut inbox = Inbox::default();
             inbox.feed(wrong);
             assert_eq!(inbox.next::<Word>(), Err(Nonsense), "{wrong:?}");
