@@ -281,6 +281,22 @@ pub(crate) struct Asker {
     pub(crate) thread: ThreadId,
 }
 
+/// What a node asks for with [`Request::Departure`]: the subject.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Leave {
+    /// Leave, for itself and all below it.
+    Ready = 0,
+    /// That nobody leaves before a thread has ended.
+    Hold = 1,
+    /// That thread has ended.
+    Over = 2,
+}
+
+impl Leave {
+    /// The node at the top of the tree, which lets all go.
+    pub(crate) const TOP: NodeId = NodeId(0);
+}
+
 #[cfg(all(test, not(any(feature = "shuttle", feature = "loom"))))]
 mod tests {
     use super::*;
@@ -352,19 +368,4 @@ mod tests {
         assert!(!allows(Request::AreaAnnounce, second, first));
         assert!(allows(Request::SegmentSet, second, third), "its window is kept by all");
     }
-}
-/// What a node asks for with [`Request::Departure`]: the subject.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Leave {
-    /// Leave, for itself and all below it.
-    Ready = 0,
-    /// That nobody leaves before a thread has ended.
-    Hold = 1,
-    /// That thread has ended.
-    Over = 2,
-}
-
-impl Leave {
-    /// The node at the top of the tree, which lets all go.
-    pub(crate) const TOP: NodeId = NodeId(0);
 }

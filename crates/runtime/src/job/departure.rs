@@ -29,6 +29,8 @@ struct Ready {
     own: Option<Asker>,
     /// Threads for which all stay; at the top.
     held_by: u64,
+    /// That thread has its leave.
+    has_leave: bool,
 }
 
 impl Departure {
@@ -55,12 +57,7 @@ impl Departure {
         if makes_sense && stage != Leave::Ready as u64 {
             driver.answer(asker, 0, 0);
         }
-        let all = ready.children.len() == tree.children(driver.me()).count();
-        if makes_sense
-            && all
-            && ready.held_by == 0
-            && let Some(own) = ready.own
-        {
+        if let Some(own) = ready.lets_go(tree.children(driver.me()).count()) {
             driver.answer(own, 0, 0);
         }
         makes_sense
@@ -81,6 +78,14 @@ impl Ready {
         is_child
     }
 
+    /// The thread of this node that leaves, if it may now; once.
+    fn lets_go(&mut self, children: usize) -> Option<Asker> {
+        let may = self.children.len() == children && self.held_by == 0 && !self.has_leave;
+        let own = self.own.filter(|_| may)?;
+        self.has_leave = true;
+        Some(own)
+    }
+
     /// A thread begins or ends for which all stay; false for one that ends and has not begun.
     fn hold(&mut self, stage: u64) -> bool {
         let held_by = match stage {
@@ -95,6 +100,8 @@ impl Ready {
 
 #[cfg(test)]
 mod tests {
+    use multigrain_types::ThreadId;
+
     use super::*;
 
     #[test]
@@ -103,7 +110,14 @@ mod tests {
         let [hold, over] = [Leave::Hold, Leave::Over].map(|stage| stage as u64);
         assert!(ready.hold(hold) && ready.hold(hold) && ready.hold(over));
         assert_eq!(ready.held_by, 1);
+        let own = Asker { node: Leave::TOP, thread: ThreadId(3) };
+        ready.own = Some(own);
+        assert_eq!(ready.lets_go(0), None);
         assert!(ready.hold(over) && !ready.hold(over) && !ready.hold(7));
-        assert_eq!(ready.held_by, 0);
+        assert_eq!((ready.held_by, ready.lets_go(1)), (0, None), "one below is not ready");
+        assert_eq!(ready.lets_go(0), Some(own));
+        // Of a thread that ends with its node, which has its leave.
+        assert!(ready.hold(hold) && ready.hold(over));
+        assert_eq!(ready.lets_go(0), None);
     }
 }
