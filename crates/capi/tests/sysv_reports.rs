@@ -247,9 +247,10 @@ fn a_fetch_is_two_messages_and_a_semaphore_operation_wakes_two_threads_of_sites(
         let [few, many] = [100, 900].map(|count| calls(&program, (what, count), call));
         (many - few) / 800.0
     };
-    // The request, with the acknowledgement of the fetch before. (The page goes by sendmsg.)
+    // The request, with the acknowledgement of the fetch before. (The page goes by sendmsg; pages that
+    // the holder wrote one after the other may come as one answer, a seventh of them here.)
     let sent = each("fetches", "sendto");
-    assert!((0.9..1.5).contains(&sent), "{sent} a fetch");
+    assert!((0.7..1.5).contains(&sent), "{sent} a fetch");
     // On either site one sleep of the thread that receives, and a look for processes that have ended.
     let waits = each("operations", "epoll_wait,epoll_pwait,epoll_pwait2");
     assert!((2.7..3.5).contains(&waits), "{waits} an operation");
