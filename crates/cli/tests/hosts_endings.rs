@@ -130,11 +130,32 @@ fn a_host_that_vanishes_is_named_and_nothing_is_left_on_the_others() {
     assert_eq!(ended.code, Some(75), "{ended:?}");
     assert!(ended.line().contains(" on b) was lost with its host"), "{ended:?}");
     assert!(ended.took < SOON);
-    // What only that host's warden would have ended is what this test has to.
-    for process in processes(&time) {
-        let pid = process.file_name().unwrap().to_str().unwrap().parse().unwrap();
-        let _ = kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL);
-    }
+    // Nobody was left there to end what nodes had forked: the launcher has that ended before it ends itself.
+    assert_gone_within(Duration::from_secs(1), &time);
+}
+
+/// Bytes of memory that a process has.
+fn resident(pid: Pid) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero())).unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() << 10
+}
+
+#[test]
+fn what_nodes_tell_a_launcher_that_is_stopped_does_not_fill_their_agent() {
+    let flood = r#"echo pid $$; [ $MULTIGRAIN_RANK = 0 ] && exec sleep 60; exec yes >&$MULTIGRAIN_CONTROL_FD"#;
+    let mut job = start(&mut script("--hosts a,b", &unique_time(), flood));
+    let lines = job.lines(2);
+    let agent = agent_of(1, &lines);
+    job.signal(Signal::STOP);
+    let before = resident(agent);
+    // Not a wait for something: how long the agent has to read. Without a bound that is 30 MB.
+    std::thread::sleep(Duration::from_millis(2_500));
+    let more = resident(agent).saturating_sub(before);
+    assert!(more < 12 << 20, "{more} bytes");
+    job.signal(Signal::CONT);
+    job.signal(Signal::INT);
+    assert_eq!(job.wait().code, Some(130));
 }
 
 #[test]

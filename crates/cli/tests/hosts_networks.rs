@@ -158,6 +158,32 @@ fn a_host_that_vanishes_with_its_link_ends_the_job_everywhere_else() {
 }
 
 #[test]
+fn a_way_that_is_cut_for_two_seconds_while_nodes_meet_costs_nothing_but_time() {
+    let Some(network) = Network::new(2, false) else { return };
+    for (from, to) in [(1, 2), (2, 1)] {
+        network.lose(from, to, true);
+        let job = start(&mut network.nodes("--hosts h1:2,h2:2 --timeout 60"));
+        // Not a wait for something: how long the way is away.
+        std::thread::sleep(Duration::from_millis(2_500));
+        network.lose(from, to, false);
+        let ended = job.wait();
+        has_counted(&ended, 4);
+        assert_eq!(ended.own_lines(), [""; 0], "{ended:?}");
+    }
+}
+
+/// The launcher's ssh says that its connection is closed, the agent is gone, and the nodes with it.
+#[test]
+fn a_host_whose_processes_are_all_killed_gets_one_line() {
+    let Some(network) = Network::new(2, false) else { return };
+    for _ in 0..3 {
+        let job = counting(&network, "--hosts h1,h2", false);
+        network.signal(2, Signal::KILL);
+        assert_lost(&network, job, &[" on h2) was lost with its host", " on h2) was killed"]);
+    }
+}
+
+#[test]
 fn a_slow_host_makes_a_slow_job() {
     let Some(network) = Network::new(2, false) else { return };
     let job = counting(&network, "--hosts h1,h2", false);

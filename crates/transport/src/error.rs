@@ -125,6 +125,31 @@ pub enum TransportError {
 }
 
 impl TransportError {
+    /// What a user may do, to be put behind the error; empty where that says it all.
+    #[must_use]
+    pub fn advice(&self) -> &'static str {
+        match self {
+            Self::Missing { .. } => "; `multigrain run --boot-timeout` gives them longer",
+            Self::Connect { errno: Errno::NETUNREACH, .. } => {
+                "; no way leads there: name another --interface (MULTIGRAIN_INTERFACE)"
+            }
+            // That the peer is dead, a launcher finds out, and that is the cause then.
+            Self::Connect { address, .. } if address.kind().leave_host() => {
+                "; a firewall may drop that: let --ports through; or no way leads there: name another --interface \
+                 (MULTIGRAIN_PORTS, MULTIGRAIN_INTERFACE)"
+            }
+            Self::Bind { .. }
+            | Self::NoPort { .. }
+            | Self::Connect { .. }
+            | Self::Refused { .. }
+            | Self::Untrusted { .. }
+            | Self::Credentials(_)
+            | Self::Handshake { .. }
+            | Self::Config { .. }
+            | Self::System { .. } => "",
+        }
+    }
+
     /// The peer that was not there, or not any more, where that is the reason; one of several.
     #[must_use]
     pub fn lost_peer(&self) -> Option<NodeId> {

@@ -40,9 +40,9 @@ pub(crate) use setup::{Connected, Connects, RendezvousSetup};
 
 /// Between two tries to connect to a peer that does not listen.
 const RETRY: Duration = Duration::from_millis(50);
-/// How long a peer is tried whose host does not answer, and after boot's time one that does not listen: as long as a
-/// link's bytes may go unanswered (ADR 45).
-const REACH: Duration = Duration::from_secs(4);
+/// How long a peer is tried whose host does not answer, and after boot's time one that does not listen: a little less than
+/// a link's bytes may go unanswered (ADR 45), for a try begins a little after the way was cut. TCP asks at 0, 1 and 3 s.
+const REACH: Duration = Duration::from_millis(3_500);
 /// Between two looks at whether the hosts of the peers that are being reached still answer; and before the next
 /// try to reach one whose own connection was said to be under way.
 const LOOK: Duration = Duration::from_millis(200);
@@ -442,8 +442,8 @@ impl Rendezvous {
                     self.begin_to_reach(peer)?;
                     Ok(Progress::Gone)
                 }
-                // This node was stopped meanwhile.
-                Answer::Refused(Refusal::Silence) if self.booted => {
+                // This node was stopped meanwhile, or the way to the peer was cut.
+                Answer::Refused(Refusal::Silence) => {
                     self.begin_to_reach(peer)?;
                     Ok(Progress::Gone)
                 }

@@ -5,6 +5,7 @@ use super::deadlock::Next;
 use super::event_source::Source;
 use super::job::{Job, Live};
 use super::output::{Pipe, Pumped};
+use super::refused_connections::Caller;
 use super::stdin::Waiting;
 use super::verdict::{End, EndedBy, Init, Loss, NodeFacts, Status};
 use super::writer::Target;
@@ -146,7 +147,10 @@ impl Job<'_> {
             Message::Refused(text) => {
                 let now = self.now();
                 let nodes = &self.facts.nodes;
-                let is_node = |pid| nodes.iter().any(|node| node.pid == pid);
+                let is_node = |caller| match caller {
+                    Caller::Process(pid) => nodes.iter().any(|node| node.pid == pid),
+                    Caller::At(address) => self.agents.meet_at(address),
+                };
                 let line = self.reports.refused.receive(rank, text, now, is_node);
                 line.iter().for_each(|line| self.writer.say(line));
             }

@@ -2,10 +2,12 @@
 //!
 //! A node that dies while it joins closes its connections as an unauthenticated peer may do, and a host that is
 //! cut off falls silent as a slow one does. So refusals are reported a moment later, if the job has not failed
-//! by then; otherwise the verdict is enough.
+//! by then; otherwise the verdict is enough. From another host of the job they are its nodes', which try again when
+//! the network does, and are not reported.
 
 use multigrain_types::phrases::{CUT_IN_HANDSHAKE, SILENT_IN_HANDSHAKE};
 use std::collections::BTreeSet;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 /// Different refused connections of one node that are reported.
@@ -14,6 +16,15 @@ const MOST: usize = 32;
 /// until it is known that the node has died, or that its host is cut off.
 const OF_NODES: [(&str, Duration); 2] =
     [(CUT_IN_HANDSHAKE, Duration::from_secs(1)), (SILENT_IN_HANDSHAKE, Duration::from_secs(4))];
+
+/// Who was turned away, as far as a line names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Caller {
+    /// A process of this host.
+    Process(i32),
+    /// Somebody at this address.
+    At(IpAddr),
+}
 
 /// What the nodes of a job have said of refused connections.
 #[derive(Debug, Default)]
@@ -32,9 +43,15 @@ impl Refused {
         rank: usize,
         text: String,
         now: Duration,
-        is_node: impl Fn(i32) -> bool,
+        is_node: impl Fn(Caller) -> bool,
     ) -> Option<String> {
-        if who(&text).is_some_and(is_node) {
+        let may_be_node = OF_NODES.iter().find(|(said, _)| text.contains(said));
+        let is_node = match caller(&text) {
+            Some(caller @ Caller::Process(_)) => is_node(caller),
+            Some(caller @ Caller::At(_)) => may_be_node.is_some() && is_node(caller),
+            None => false,
+        };
+        if is_node {
             return None;
         }
         let many = self.received.iter().filter(|(of, _)| *of == rank).count() >= MOST;
@@ -42,9 +59,7 @@ impl Refused {
             return None;
         }
         let line = format!("node {rank}: {text}");
-        let Some((_, wait)) = OF_NODES.iter().find(|(said, _)| text.contains(said)) else {
-            return Some(line);
-        };
+        let Some((_, wait)) = may_be_node else { return Some(line) };
         if !self.failed {
             self.waiting.push((now + *wait, line));
             self.waiting.sort();
@@ -71,10 +86,14 @@ impl Refused {
     }
 }
 
-/// The process that was turned away, if the line names it.
-fn who(text: &str) -> Option<i32> {
-    let (_, rest) = text.split_once("refused a connection from process ")?;
-    rest.split_once(' ')?.0.parse().ok()
+/// Who was turned away, if the line names it.
+fn caller(text: &str) -> Option<Caller> {
+    let (_, rest) = text.split_once("refused a connection from ")?;
+    if let Some(rest) = rest.strip_prefix("process ") {
+        return rest.split_once(' ')?.0.parse().ok().map(Caller::Process);
+    }
+    let address: SocketAddr = rest.split_once(": ")?.0.parse().ok()?;
+    Some(Caller::At(address.ip().to_canonical()))
 }
 
 #[cfg(test)]
@@ -83,7 +102,7 @@ mod tests {
 
     const SOON: Duration = Duration::from_millis(10);
 
-    fn nobody(_: i32) -> bool {
+    fn nobody(_: Caller) -> bool {
         false
     }
 
@@ -92,9 +111,32 @@ mod tests {
         let mut refused = Refused::default();
         let line =
             "refused a connection from process 7 of user 0: it runs another build of the program";
-        assert_eq!(refused.receive(0, line.to_owned(), SOON, |pid| pid == 7), None);
+        assert_eq!(
+            refused.receive(0, line.to_owned(), SOON, |who| who == Caller::Process(7)),
+            None
+        );
         assert_eq!(refused.next(), None);
         assert!(refused.receive(0, line.to_owned(), SOON, nobody).is_some());
+    }
+
+    #[test]
+    fn who_may_be_a_node_of_another_host_of_the_job_is_not_reported() {
+        for (address, own) in
+            [("10.0.0.2:4000", true), ("[fd00::2]:4000", true), ("10.0.0.3:4000", false)]
+        {
+            let mut refused = Refused::default();
+            let is_node = |caller| {
+                let at: [IpAddr; 2] = ["10.0.0.2".parse().unwrap(), "fd00::2".parse().unwrap()];
+                at.iter().any(|&at| caller == Caller::At(at))
+            };
+            for (said, _) in OF_NODES {
+                let text = format!("refused a connection from {address}: {said}");
+                assert_eq!(refused.receive(0, text, SOON, is_node), None);
+            }
+            assert_eq!(refused.end(false).len(), if own { 0 } else { 2 });
+            let text = format!("refused a connection from {address}: it has another secret");
+            assert!(refused.receive(0, text, SOON, is_node).is_some());
+        }
     }
 
     #[test]

@@ -42,7 +42,8 @@ impl Job<'_> {
 
     pub(super) fn on_complaint(&mut self, host: usize, buffer: &mut [u8]) {
         for line in self.agents.complaints(host, buffer) {
-            self.writer.say(&format!("{}: {line}", self.agents.host(host)));
+            let line = format!("{}: {line}", self.agents.host(host));
+            self.reports.complain(host, line, self.now());
         }
     }
 
@@ -125,6 +126,7 @@ impl Job<'_> {
         if !self.agents.give_up(host, &self.epoll, why) {
             return;
         }
+        self.reports.withdraw(host);
         for rank in self.agents.ranks(host) {
             for stream in [Stream::Out, Stream::Err] {
                 let (target, slot) = self.stream(rank, stream);

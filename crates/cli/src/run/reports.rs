@@ -6,10 +6,15 @@ use super::refused_connections::Refused;
 use multigrain_types::control::Count;
 use std::time::Duration;
 
+/// How long a complaint waits: ssh says as its last words that the connection is closed, and then the host is lost.
+const COMPLAINT_WAIT: Duration = Duration::from_millis(200);
+
 /// The reports of all nodes.
 pub(super) struct Reports {
     pub(super) deadlock: Watch,
     pub(super) refused: Refused,
+    /// Lines of what leads to a host: when each is said, and the host.
+    complaints: Vec<(Duration, usize, String)>,
     pub(super) races: Races,
     count: Option<Count>,
     /// Of programs of System V calls, which processes wait, and for what.
@@ -20,7 +25,8 @@ impl Reports {
     /// None so far, of so many nodes.
     pub(super) fn new(nodes: usize, races: Check) -> Self {
         let (deadlock, races) = (Watch::new(nodes), Races::new(nodes, races));
-        Self { deadlock, refused: Refused::default(), races, count: None, blocked: None }
+        let (refused, complaints) = (Refused::default(), Vec::new());
+        Self { deadlock, refused, complaints, races, count: None, blocked: None }
     }
 
     /// Who waits, and for what, as far as that is known.
@@ -49,19 +55,51 @@ impl Reports {
         }
     }
 
+    /// What leads to a host has written this line.
+    pub(super) fn complain(&mut self, host: usize, line: String, now: Duration) {
+        self.complaints.push((now + COMPLAINT_WAIT, host, line));
+    }
+
+    /// A host is lost, and the verdict says why: its last complaints are about that.
+    pub(super) fn withdraw(&mut self, lost: usize) {
+        self.complaints.retain(|(_, host, _)| *host != lost);
+    }
+
     /// Lines whose time has come.
     pub(super) fn due(&mut self, now: Duration) -> Vec<String> {
-        self.refused.due(now)
+        let complaints = self.complaints.extract_if(.., |(at, ..)| *at <= now);
+        let complaints: Vec<String> = complaints.map(|(.., line)| line).collect();
+        self.refused.due(now).into_iter().chain(complaints).collect()
     }
 
     /// When the next line is due.
     pub(super) fn next(&self) -> Option<Duration> {
-        self.refused.next()
+        let complaints = self.complaints.iter().map(|(at, ..)| *at);
+        self.refused.next().into_iter().chain(complaints).min()
     }
 
     /// The job is over, and has failed or not: what was not said.
     pub(super) fn end(&mut self, failed: bool, outcome: Option<Outcome>) -> Vec<String> {
+        let complaints = core::mem::take(&mut self.complaints).into_iter().map(|(.., line)| line);
         let refused = self.refused.end(failed);
-        refused.into_iter().chain(self.races.end(outcome)).collect()
+        complaints.chain(refused).chain(self.races.end(outcome)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_ssh_says_last_of_a_host_that_is_lost_is_not_said_twice() {
+        let mut reports = Reports::new(2, Check::Off);
+        reports.complain(0, "a: the disk is full".into(), Duration::ZERO);
+        reports.complain(1, "b: Connection to b closed.".into(), Duration::ZERO);
+        assert_eq!((reports.due(Duration::ZERO), reports.next()), (vec![], Some(COMPLAINT_WAIT)));
+        reports.withdraw(1);
+        assert_eq!(reports.due(COMPLAINT_WAIT), ["a: the disk is full"]);
+        assert_eq!(reports.next(), None);
+        reports.complain(0, "a: as the job ends".into(), COMPLAINT_WAIT);
+        assert_eq!(reports.end(false, None), ["a: as the job ends"]);
     }
 }

@@ -186,6 +186,13 @@ pub(super) fn tie_helper_to_launcher(
     unsafe { command.pre_exec(prepare) };
 }
 
+/// The command gets a session of its own, and is to ask nobody for anything.
+pub(super) fn in_own_session(command: &mut Command) {
+    let prepare = || setsid().map(drop).map_err(io::Error::from);
+    // SAFETY: `prepare` makes one system call and allocates nothing.
+    unsafe { command.pre_exec(prepare) };
+}
+
 /// From now on this process is killed when its parent, the launcher, dies.
 fn end_with(launcher: Pid) -> io::Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))?;

@@ -4,10 +4,10 @@
 
 use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
-use multigrain_transport::{BootConfig, Conditions, Mesh, TransportError};
+use multigrain_transport::{BootConfig, Conditions, Mesh};
 use multigrain_types::NodeId;
 use multigrain_types::control::Message;
-use rustix::io::{Errno, FdFlags, fcntl_setfd};
+use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::net::sockopt;
 
 use crate::config::Config;
@@ -83,7 +83,7 @@ pub(super) fn boot_mesh(
     let mut refused = |line: String| launcher.refused(&line);
     let _ = launcher.tell(&Message::<&str>::Joining);
     let mesh = Mesh::boot(boot, &mut refused).map_err(|error| {
-        let why = format!("{error}{}", help(&error));
+        let why = format!("{error}{}", error.advice());
         let Some(peer) = error.lost_peer() else { return Error::System(why) };
         launcher.lost_at_start(peer, &why);
         Error::Peer(why)
@@ -92,24 +92,6 @@ pub(super) fn boot_mesh(
         mesh.wake_when_taken()?;
     }
     Ok(mesh)
-}
-
-/// What a user may do.
-fn help(error: &TransportError) -> &'static str {
-    if let TransportError::Missing { .. } = error {
-        return "; `multigrain run --boot-timeout` gives them longer";
-    }
-    if let TransportError::Connect { errno: Errno::NETUNREACH, .. } = error {
-        return "; no way leads there: name another --interface (MULTIGRAIN_INTERFACE)";
-    }
-    // That the peer is dead, a launcher finds out, and that is the cause then.
-    if let TransportError::Connect { address, .. } = error
-        && address.kind().leave_host()
-    {
-        return "; a firewall may drop that: let --ports through; or no way leads there: name another --interface \
-                (MULTIGRAIN_PORTS, MULTIGRAIN_INTERFACE)";
-    }
-    ""
 }
 
 /// In a job of several programs: whether this node has the build that the first node of its program has.

@@ -132,7 +132,7 @@ impl Mesh {
     }
 
     fn cannot_reach(&self, peer: NodeId, error: &TransportError) {
-        let reason = LostReason::Unreached(error.to_string());
+        let reason = LostReason::Unreached(format!("{error}{}", error.advice()));
         lock(&self.links.unreached).push((peer, reason));
         self.waiting.wake();
     }

@@ -4,9 +4,11 @@ use super::super::event_source::Source;
 use super::channel::{PATIENCE, PERIOD};
 use super::contact::Contact;
 use super::messages::{Order, Word};
+use super::sweep::Sweep;
 use rustix::event::epoll::{self, EventFlags};
 use rustix::process::Pid;
 use std::io;
+use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
@@ -23,6 +25,8 @@ pub(in super::super) struct Agents {
     pub(super) own: String,
     /// Process ids of the nodes, by rank.
     pub(super) pids: Vec<i32>,
+    /// Addresses of the hosts' nodes, where they have some.
+    pub(super) addresses: Vec<IpAddr>,
     /// Whether node 0 gets input.
     pub(super) input: bool,
     paused: bool,
@@ -31,7 +35,8 @@ pub(in super::super) struct Agents {
 impl Agents {
     /// Nobody yet.
     pub(super) fn new(own: String, input: bool) -> Self {
-        Self { contacts: Vec::new(), own, pids: Vec::new(), input, paused: false }
+        let (contacts, pids, addresses) = (Vec::new(), Vec::new(), Vec::new());
+        Self { contacts, own, pids, addresses, input, paused: false }
     }
 
     /// Whether the job is on this host alone.
@@ -43,6 +48,11 @@ impl Agents {
     pub(in super::super) fn nodes(&self) -> Vec<(i32, String)> {
         let of = |contact: &Contact| vec![contact.host().to_owned(); contact.ranks().len()];
         self.pids.iter().copied().zip(self.contacts.iter().flat_map(of)).collect()
+    }
+
+    /// Whether nodes of another host may be at this address.
+    pub(in super::super) fn meet_at(&self, address: IpAddr) -> bool {
+        self.addresses.contains(&address)
     }
 
     /// Whether node 0 gets input.
@@ -196,9 +206,13 @@ impl Drop for Agents {
         self.tell_all(&Order::End);
         self.contacts.iter_mut().for_each(Contact::beat);
         let start = Instant::now();
+        let sweeps: Vec<Sweep> = self.contacts.iter_mut().filter_map(Contact::sweep).collect();
         for contact in std::mem::take(&mut self.contacts) {
             let limit = if contact.is_greeted() { END_WAIT } else { Duration::ZERO };
             contact.end(limit.saturating_sub(start.elapsed()));
+        }
+        for sweep in sweeps {
+            sweep.end(END_WAIT.saturating_sub(start.elapsed()));
         }
     }
 }

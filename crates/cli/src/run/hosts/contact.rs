@@ -8,6 +8,7 @@ use super::super::spawn;
 use super::super::warden::Warden;
 use super::channel::{AgentChannel, End, Received};
 use super::messages::{GREETING, Order, Word};
+use super::sweep::Sweep;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
@@ -44,6 +45,10 @@ pub(super) struct Contact {
     gone: Option<String>,
     /// Nothing of its nodes is left.
     swept: bool,
+    /// What the agent said has ended, though it was not told to end.
+    ended: bool,
+    /// The command that ends what is left of its nodes if it cannot.
+    sweep: Vec<String>,
     /// The host's monotonic clock less ours, in nanoseconds, with how long it took to ask.
     clock: Option<(i64, u64)>,
 }
@@ -119,6 +124,8 @@ impl Contact {
                 has_answered: false,
                 gone: None,
                 swept: false,
+                ended: false,
+                sweep: Vec::new(),
                 clock: None,
             }),
             Err(error) => {
@@ -237,7 +244,10 @@ impl Contact {
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> Result<(), String> {
         match self.channel.read(buffer) {
             Received::Something | Received::Nothing => Ok(()),
-            Received::End => Err(self.lose()),
+            Received::End => {
+                self.ended = true;
+                Err(self.lose())
+            }
         }
     }
 
@@ -332,6 +342,18 @@ impl Contact {
             "" => format!("{what}{how}"),
             complaint => format!("{what}{how}: {complaint}"),
         }
+    }
+
+    /// From now on something may be left of it, which this command ends.
+    pub(super) fn sweep_by(&mut self, command: Vec<String>) {
+        self.sweep = command;
+    }
+
+    /// Ends what is left of an agent that was killed, perhaps with its warden; not that of one that is silent, whose host
+    /// does not answer.
+    pub(super) fn sweep(&mut self) -> Option<Sweep> {
+        let left = self.greeted && self.ended && !self.swept;
+        left.then(|| Sweep::start(&self.sweep)).flatten()
     }
 
     /// Closes the channel, waits no longer than so long for the end of the command, and kills it.

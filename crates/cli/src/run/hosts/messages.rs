@@ -75,6 +75,21 @@ pub(in super::super) struct Job {
     pub(super) input: bool,
 }
 
+/// The variable that marks the processes of an agent, where several have the same machine.
+pub(super) const PART: &str = "MULTIGRAIN_PART";
+
+impl Job {
+    /// The name of this host's part.
+    pub(super) fn part(&self) -> String {
+        format!("{}-{}", self.id, self.first)
+    }
+
+    /// What all processes of this host's part carry in their environment.
+    pub(super) fn mark(&self) -> String {
+        format!("{PART}={}", self.part())
+    }
+}
+
 /// What an agent says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(in super::super) enum Word {

@@ -7,6 +7,7 @@
 //! | `agent/` | the agent |
 //! | `contact`, `agents` | the launcher's end of one of them, and of all |
 //! | `remote_shell` | starts an agent on every host, by ssh, srun or a command of the user's |
+//! | `sweep` | ends what an agent has left that was killed together with its warden |
 //! | `start` | from the list of hosts to running nodes |
 //! | `examine`, `links` | all hosts are examined, and what leads from one to the other, and nothing is run (`doctor`) |
 
@@ -21,6 +22,7 @@ mod links;
 mod messages;
 mod remote_shell;
 mod start;
+mod sweep;
 
 pub(crate) use agent::serve;
 pub(super) use agents::Agents;

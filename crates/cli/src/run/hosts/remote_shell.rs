@@ -31,6 +31,9 @@ const SSH: [&str; 8] = [
     "-o",
     "ServerAliveCountMax=3",
 ];
+/// How long a host may take until its sshd has agreed on keys, before anybody logs in, if the user gives no boot time;
+/// seconds.
+const SSHD_WAIT: u64 = 10;
 /// How long the agents may take to be there, if the user gives no boot time.
 const START_WAIT: Duration = Duration::from_secs(30);
 /// What to do where no agent could be started.
@@ -80,6 +83,19 @@ impl Reach<'_> {
         Ok(agents)
     }
 
+    /// What ends the processes of an agent that cannot: nodes, and what these have started, carry `mark`. Under Slurm,
+    /// which does that itself, nothing.
+    pub(super) fn sweep(&self, host: &str, mark: &str) -> Vec<String> {
+        match (&self.place.launcher_command, self.allocation, std::env::current_exe()) {
+            (None, Some(_), _) | (_, _, Err(_)) => Vec::new(),
+            (_, _, Ok(path)) => {
+                let path = quoted(&path);
+                self.command(host, &format!("exec {path} warden --agent --mark {mark} < /dev/null"))
+                    .0
+            }
+        }
+    }
+
     /// The command that runs the agent on a host, and what it is called.
     fn command(&self, host: &str, agent: &str) -> (Vec<String>, String) {
         let way: Vec<String> = match (&self.place.launcher_command, self.allocation) {
@@ -91,7 +107,11 @@ impl Reach<'_> {
             (None, Some(allocation)) => {
                 return (allocation.command(host, agent), "srun".to_owned());
             }
-            (None, None) => SSH.map(str::to_owned).to_vec(),
+            (None, None) => {
+                let limit = self.place.boot_timeout.map(|time| time.as_secs().max(1));
+                let limit = format!("ConnectTimeout={}", limit.unwrap_or(SSHD_WAIT));
+                SSH.map(str::to_owned).into_iter().chain(["-o".to_owned(), limit]).collect()
+            }
         };
         let name = way.join(" ");
         (way.into_iter().chain([host, agent].map(str::to_owned)).collect(), name)

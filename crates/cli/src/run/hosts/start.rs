@@ -49,6 +49,7 @@ impl Start<'_> {
         let found = reach.gather(&mut agents, Word::found)?;
         self.compare(&found)?;
         let tcp = self.tcp(&found)?;
+        agents.addresses = tcp.iter().flatten().copied().collect();
         for (contact, (share, tcp)) in agents.contacts.iter_mut().zip(shares.iter().zip(&tcp)) {
             let unix = transport.uses(AddressKind::Unix);
             contact.tell(&Order::Bind {
@@ -84,7 +85,7 @@ impl Start<'_> {
         let directory = directory
             .map_err(|error| LaunchError::system("the current directory", nodes, error))?;
         for contact in &mut agents.contacts {
-            contact.tell(&Order::Look(Job {
+            let job = Job {
                 id: self.job.to_owned(),
                 nodes,
                 first: contact.ranks().start,
@@ -93,7 +94,9 @@ impl Start<'_> {
                 command: self.args.command.iter().map(|word| word.as_bytes().to_vec()).collect(),
                 variables: variables.to_vec(),
                 input: self.input,
-            }));
+            };
+            contact.sweep_by(self.reach.sweep(contact.host(), &job.mark()));
+            contact.tell(&Order::Look(job));
         }
         Ok(())
     }

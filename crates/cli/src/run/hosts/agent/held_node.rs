@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, wa
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// Buffers read of a dead node's output before its end is told, so that its last words come before.
+/// Buffers read of a dead node's output, and of its messages, before its end is told, so that its last words come before.
 const LAST_WORDS: usize = 16;
 
 /// A node; pipes are None once closed.
@@ -50,22 +50,20 @@ impl HeldNode {
     /// Reports all of it under this index.
     pub(super) fn watch(&self, set: &OwnedFd, index: usize) -> io::Result<()> {
         epoll::add(set, &self.pidfd, Source::Exit(index).data(), EventFlags::IN)?;
-        if let Some(control) = self.control.as_ref().and_then(Pipe::descriptor) {
-            epoll::add(set, control, Source::Control(index).data(), EventFlags::IN)?;
-        }
+        self.watch_control(set, index, true);
         self.watch_output(set, index, true);
         Ok(())
+    }
+
+    /// Reports its messages, or not.
+    pub(super) fn watch_control(&self, set: &OwnedFd, index: usize, reads: bool) {
+        watch(set, self.control.as_ref(), Source::Control(index), reads);
     }
 
     /// Reports its output, or not.
     pub(super) fn watch_output(&self, set: &OwnedFd, index: usize, reads: bool) {
         for (pipe, source) in [(&self.out, Source::Out(index)), (&self.err, Source::Err(index))] {
-            let Some(fd) = pipe.as_ref().and_then(Pipe::descriptor) else { continue };
-            // Neither fails but for want of memory; without it, output comes at the node's end.
-            let _ = match reads {
-                true => epoll::add(set, fd, source.data(), EventFlags::IN),
-                false => epoll::delete(set, fd),
-            };
+            watch(set, pipe.as_ref(), source, reads);
         }
     }
 
@@ -130,7 +128,10 @@ impl HeldNode {
         buffer: &mut [u8],
         reads: bool,
     ) {
-        while self.tell_control(channel, buffer) {}
+        let mut left = LAST_WORDS;
+        while left > 0 && self.tell_control(channel, buffer) {
+            left -= 1;
+        }
         for stream in [Stream::Out, Stream::Err] {
             let mut left = if reads { LAST_WORDS } else { 0 };
             while left > 0 && self.tell_output(stream, channel, buffer) {
@@ -164,4 +165,13 @@ impl HeldNode {
             Stream::Err => &mut self.err,
         }
     }
+}
+
+fn watch(set: &OwnedFd, pipe: Option<&Pipe>, source: Source, reads: bool) {
+    let Some(fd) = pipe.and_then(Pipe::descriptor) else { return };
+    // Neither fails but for want of memory; without it, what comes is read at the node's end.
+    let _ = match reads {
+        true => epoll::add(set, fd, source.data(), EventFlags::IN),
+        false => epoll::delete(set, fd),
+    };
 }

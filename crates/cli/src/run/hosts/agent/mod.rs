@@ -37,6 +37,8 @@ use std::time::{Duration, Instant};
 
 /// Bytes for the launcher at which output of the nodes is read no more.
 const HIGH_BYTES: usize = 1 << 20;
+/// The same of their messages, which output must not hold up.
+const HIGH_CONTROL_BYTES: usize = 2 * HIGH_BYTES;
 /// Bytes read at once.
 const BUFFER_BYTES: usize = 64 << 10;
 /// How long pipes may stay open in silence after everybody who wrote to them was killed.
@@ -85,6 +87,8 @@ struct Flow {
     paused: bool,
     /// Whether it is waited for.
     reads: bool,
+    /// Whether the nodes' messages are.
+    reads_control: bool,
     /// Whether room on the channel is waited for.
     waits_for_room: bool,
 }
@@ -108,7 +112,7 @@ impl Agent {
             input: None,
             links: Links::default(),
             phase: Phase::Serving,
-            flow: Flow { paused: false, reads: true, waits_for_room: false },
+            flow: Flow { paused: false, reads: true, reads_control: true, waits_for_room: false },
             reap_at: None,
         })
     }
@@ -154,7 +158,7 @@ impl Agent {
                     ControlFlow::Continue(())
                 }
                 Source::Control(index) => {
-                    while self.held[index].tell_control(&mut self.channel, buffer) {}
+                    self.on_control(index, buffer);
                     ControlFlow::Continue(())
                 }
                 Source::Out(index) => self.on_output(index, Stream::Out, buffer),
@@ -176,6 +180,13 @@ impl Agent {
             self.flow.reads = reads;
             for (index, node) in self.held.iter().enumerate() {
                 node.watch_output(&self.epoll, index, reads);
+            }
+        }
+        let reads = backlog < HIGH_CONTROL_BYTES;
+        if reads != self.flow.reads_control {
+            self.flow.reads_control = reads;
+            for (index, node) in self.held.iter().enumerate() {
+                node.watch_control(&self.epoll, index, reads);
             }
         }
         if (backlog > 0) != self.flow.waits_for_room {
@@ -341,6 +352,12 @@ impl Agent {
         if input.is_over() {
             self.input = None;
         }
+    }
+
+    fn on_control(&mut self, index: usize, buffer: &mut [u8]) {
+        while self.channel.backlog() < HIGH_CONTROL_BYTES
+            && self.held[index].tell_control(&mut self.channel, buffer)
+        {}
     }
 
     fn on_output(&mut self, index: usize, stream: Stream, buffer: &mut [u8]) -> ControlFlow<()> {

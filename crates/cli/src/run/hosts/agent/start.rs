@@ -8,7 +8,7 @@ use super::super::super::listen::{self, ListenAt, Listener};
 use super::super::super::signalfd::Signals;
 use super::super::super::spawn::{self, Node, Plan, Program};
 use super::super::super::stdin;
-use super::super::messages::{Found, Job};
+use super::super::messages::{Found, Job, PART};
 use super::*;
 use crate::host;
 use multigrain_transport::interfaces::Whereabouts;
@@ -19,9 +19,6 @@ use std::net::IpAddr;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-
-/// The variable that marks the processes of an agent, where several have the same machine.
-const PART: &str = "MULTIGRAIN_PART";
 
 /// What an agent cannot do: the launcher's exit code, and why.
 type Refusal = (u8, String);
@@ -49,8 +46,8 @@ impl Site {
     /// Goes to the launcher's directory, and finds out what the launcher has to know.
     pub(super) fn look(job: Job) -> Result<(Self, Found), Refusal> {
         // First: whatever becomes of this agent from now on, nothing of it stays.
-        let part = part_of(&job);
-        let mark = format!("{PART}={part}");
+        let part = job.part();
+        let mark = job.mark();
         let containment =
             Containment::take(Ward::Agent, &part, &mark, job.nodes).map_err(refusal)?;
         let directory = Path::new(OsStr::from_bytes(&job.directory));
@@ -114,7 +111,7 @@ impl Site {
         signals: &Signals,
     ) -> Result<Vec<Node>, Refusal> {
         let job = &self.job;
-        let part = (PART.to_owned(), part_of(job));
+        let part = (PART.to_owned(), job.part());
         let chosen = job.variables.iter().cloned().chain([part]);
         let plan = Plan {
             nodes: job.nodes,
@@ -151,10 +148,6 @@ impl Site {
 }
 
 /// The agent's part of the job, in a word.
-fn part_of(job: &Job) -> String {
-    format!("{}-{}", job.id, job.first)
-}
-
 /// The addresses of functions are those of all other hosts, or nothing runs here.
 fn fix_addresses() -> Result<(), Refusal> {
     let Err(error) = host::fix_addresses() else { return Ok(()) };

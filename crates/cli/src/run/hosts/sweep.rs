@@ -1,0 +1,36 @@
+//! A last look at a host whose agent was killed, and whose warden may have been killed with it: by the same way as to
+//! that agent, the launcher has a warden there that finds nobody to wait for (ADR 34).
+
+use super::super::spawn;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// One that is under way.
+pub(super) struct Sweep(Child);
+
+impl Sweep {
+    /// Starts it, by this command; it is no matter if that cannot be.
+    pub(super) fn start(command: &[String]) -> Option<Self> {
+        let (program, arguments) = command.split_first()?;
+        let mut process = Command::new(program);
+        process.args(arguments);
+        process.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        spawn::in_own_session(&mut process);
+        process.spawn().ok().map(Self)
+    }
+
+    /// Waits no longer than so long for its end.
+    pub(super) fn end(mut self, limit: Duration) {
+        let pid = Pid::from_child(&self.0);
+        if let (Ok(pidfd), Ok(limit)) =
+            (pidfd_open(pid, PidfdFlags::empty()), Timespec::try_from(limit))
+        {
+            let _ = poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], Some(&limit));
+        }
+        // Not reaped yet, so its group cannot be somebody else's.
+        let _ = kill_process_group(pid, Signal::KILL);
+        let _ = self.0.wait();
+    }
+}
