@@ -13,6 +13,7 @@ use multigrain_types::exit_codes::MEANINGS;
 use std::fs;
 use std::path::Path;
 
+/// The variables of a node; those of the launcher's contract come first.
 const ENVIRONMENT: &[(&str, &str)] = &[
     ("MULTIGRAIN_RANK", "This node's rank, 0 to N - 1."),
     ("MULTIGRAIN_NODES", "N."),
@@ -58,14 +59,12 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     ),
     ("MULTIGRAIN_SHARED", "Size of the shared address space, with the suffixes of --shared."),
     ("MULTIGRAIN_CHUNK", "Chunking level (--chunk)."),
+    ("MULTIGRAIN_BOOT_SECONDS", "--boot-timeout, in seconds."),
+    ("MULTIGRAIN_INTERFACE", "--interface."),
+    ("MULTIGRAIN_PORTS", "--ports."),
     (
-        "MULTIGRAIN_BOOT_SECONDS, MULTIGRAIN_INTERFACE, MULTIGRAIN_PORTS, MULTIGRAIN_ENCRYPT, MULTIGRAIN_TRANSPORT",
-        "--boot-timeout, --interface, --ports, --encrypt, --transport; programs that a process manager starts read them too \
-         (docs/CLUSTER.md).",
-    ),
-    (
-        "MULTIGRAIN_SERVICE, MULTIGRAIN_EMULATE, MULTIGRAIN_HANDSHAKE",
-        "--service, --emulate, --handshake; off is a handshake's default.",
+        "MULTIGRAIN_ENCRYPT",
+        "--encrypt; programs that a process manager starts read all of these but the contract at the head too (docs/CLUSTER.md).",
     ),
 ];
 
