@@ -1,5 +1,6 @@
 //! The target of the fuzzers (fuzz/): one real node, with real memory and tables, whose peers are the fuzzer.
 //! Where a node would end its process, this unwinds instead, so that the fuzzer can go on.
+#![expect(unsafe_code, reason = "a thread of the victim writes to its page")]
 
 use core::cell::Cell;
 use core::fmt;
@@ -131,6 +132,14 @@ impl Victim {
             _ => Input::Reclaim { minipage },
         };
         self.live(|runtime| runtime.driver.engine().step_sure(input))
+    }
+
+    /// A thread of the victim writes the first byte of an area that it may write.
+    pub fn write(&mut self, area: AreaId) {
+        let place = usize::try_from(area.0).unwrap_or(0);
+        let at = std::ptr::with_exposed_provenance_mut::<u8>(VIEWS_BASE + place * VIEW_ALIGN);
+        // SAFETY: the view is mapped as long as the victim lives, and nobody else has its address.
+        unsafe { at.write_volatile(1) };
     }
 
     /// A thread of the victim synchronizes, or this node tells or is told by other means. What a

@@ -202,5 +202,7 @@ mutants! {
         "names-without-end" => "Runtime: a job may publish names without end.",
         "early-without-end" => "Lazy: what a peer sends ahead of the migration plan is kept without end.",
         "moves-without-end" => "Lazy: a peer may move the home of one minipage without end before a barrier opens.",
+        "acknowledged-by-anyone" => "Lazy: a diff counts as merged when a node acknowledges it that it was not sent to.",
+        "payload-kept-open" => "Runtime: what a peer announced for a page goes into it although another node has supplied it since.",
         "answers-without-end" => "Transport: a peer may ask without end and never read the answers.",
 }

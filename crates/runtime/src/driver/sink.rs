@@ -221,6 +221,12 @@ unsafe impl Sink for NodeSink<'_> {
     fn goes_on(&mut self, from: NodeId, header: &Header) -> Result<(), String> {
         let Some((message, run)) = self.message(from, header)? else { return Ok(()) };
         self.placed = Some((*header, (message, run)));
+        #[cfg(feature = "mutants")]
+        if multigrain_protocol::mutants::on(
+            const { multigrain_protocol::mutants::Mutant::named("payload-kept-open") },
+        ) {
+            return Ok(());
+        }
         run.map_or(Ok(()), |run| self.check_awaited(from, message, run))
     }
 
