@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Steps of this node's own ([`steps`]), faults ([`fetch`], [`held_instructions`]), requests between nodes ([`requests`]) and threads that begin and end
-//! ([`thread_registration`]) enter here; nothing below knows where they came from. What a request means is known to the
+//! ([`live_threads`]) enter here; nothing below knows where they came from. What a request means is known to the
 //! services above, which the driver only knows as [`Services`].
 
 mod answers;
@@ -24,7 +24,7 @@ mod retire_areas;
 pub(crate) mod sink;
 mod stepping;
 pub(crate) mod steps;
-mod thread_registration;
+mod live_threads;
 mod window_ends;
 
 use core::fmt;
@@ -51,7 +51,7 @@ use outstanding_requests::OutstandingRequests;
 use remote_atomics::WaitingAtomics;
 use retire_areas::Retiring;
 use sink::NodeSink;
-use thread_registration::ThreadCounts;
+use live_threads::ThreadCounts;
 
 /// What serves the requests of this node and of its peers.
 pub(crate) trait Services: Send + Sync + fmt::Debug {
