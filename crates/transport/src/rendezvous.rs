@@ -17,10 +17,10 @@ mod setup;
 
 use crate::address::Address;
 use crate::descriptor;
-use crate::emulation::Emulation;
 use crate::error::TransportError;
 use crate::frame_header::{BYE, Header};
 use crate::handshake::{self, Answer, HELLO_BYTES, Identity, Refusal};
+use crate::link::Emulation;
 use crate::link::{self, Backends, Close, Listener};
 use crate::unauthenticated::{
     self, ACCEPTED_AT_ONCE, Refusals, is_of_one_connection, send_bytes, turn_away,

@@ -16,6 +16,7 @@ mod answers;
 mod back_pressure;
 pub(crate) mod fetch;
 pub(crate) mod held_instructions;
+mod live_threads;
 mod outstanding_requests;
 mod page_locks;
 pub(crate) mod remote_atomics;
@@ -24,7 +25,6 @@ mod retire_areas;
 pub(crate) mod sink;
 mod stepping;
 pub(crate) mod steps;
-mod live_threads;
 mod window_ends;
 
 use core::fmt;
@@ -47,11 +47,11 @@ use crate::state_tables::SharedTables;
 use crate::stats::{Count, Counters};
 use crate::time_windows::now_ns;
 use answers::Answers;
+use live_threads::ThreadCounts;
 use outstanding_requests::OutstandingRequests;
 use remote_atomics::WaitingAtomics;
 use retire_areas::Retiring;
 use sink::NodeSink;
-use live_threads::ThreadCounts;
 
 /// What serves the requests of this node and of its peers.
 pub(crate) trait Services: Send + Sync + fmt::Debug {

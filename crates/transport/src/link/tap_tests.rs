@@ -3,10 +3,10 @@
 #![allow(unsafe_code, reason = "a link that passes everything on, and a sink that names no place")]
 
 use super::{Link, emulate, pair};
-use crate::emulation::Emulation;
 use crate::first_links::{Booted, Others};
 use crate::frame_header::{BYE, Header};
 use crate::handshake::Identity;
+use crate::link::Emulation;
 use crate::mesh::Mesh;
 use crate::peer::Peer;
 use crate::readiness::Waiting;
