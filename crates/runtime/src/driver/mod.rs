@@ -22,8 +22,8 @@ mod page_locks;
 pub(crate) mod remote_atomics;
 mod requests;
 mod retire_areas;
+mod single_step;
 pub(crate) mod sink;
-mod stepping;
 pub(crate) mod steps;
 mod window_ends;
 
