@@ -21,7 +21,7 @@
 //! - [`interfaces`]: at which addresses hosts reach each other;
 //! - `first_links`, `rendezvous`, `handshake`, `unauthenticated`: which links are made, who may join, and how others are turned away;
 //!   `mesh/links`: links that are made when first used;
-//! - `readiness`: sleeping and waking; `suppression`: who is not woken; `sleep_length`: how long;
+//! - `readiness`: sleeping and waking; `suppression`: who is not woken; `timeout`: how long;
 //!   `reply_bound`: how much may wait for a peer as answers;
 //! - `counters`, `error`, `span` (raw memory), `shim` (locks and sleeps of the real or a tested kind);
 //! - for tests and tools alone: `pair`, `shuttle_tests`, `loom_tests`, `mutants`, `hostile_peer`,
@@ -69,10 +69,10 @@ mod shim;
 #[cfg(feature = "shuttle")]
 mod shuttle_tests;
 mod sink;
-mod sleep_length;
 mod span;
 mod suppression;
 mod tap;
+mod timeout;
 mod unauthenticated;
 
 pub use address::{Address, AddressError, AddressKind, Ports, UnixName};
@@ -88,5 +88,5 @@ pub use outbox::{MAX_DEFERRED, Payload};
 #[cfg(any(feature = "shuttle", feature = "mutants"))]
 pub use pair::{pair, pair_over_tcp};
 pub use sink::{Destination, LostReason, Sink};
-pub use sleep_length::Timeout;
 pub use suppression::Receiver;
+pub use timeout::Timeout;
