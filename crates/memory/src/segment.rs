@@ -17,13 +17,13 @@ use rustix::io::Errno;
 use rustix::mm::ProtFlags;
 
 use crate::address_reserve;
+use crate::atomic_table::ZeroTable;
 use crate::error::MemoryError;
 use crate::guard::Guard;
 use crate::layout::Area;
 use crate::object::{Object, Over, advise_mapping, open, seal, taken_or, unlock, unmap};
 use crate::privileged::PrivilegedView;
 use crate::shortage::address_limit;
-use crate::table::ZeroTable;
 
 #[derive(Debug)]
 pub(crate) struct Segment {
