@@ -4,13 +4,13 @@
 #![allow(clippy::unwrap_used, reason = "a scene may panic, as a test may")]
 
 mod shim {
-    pub(super) use atomic_peer_set::AtomicPeerSet;
-    use loom::sync::atomic::AtomicU64;
+    pub(super) use loom::sync::atomic::AtomicU64;
 }
 #[path = "mesh/atomic_peer_set.rs"]
 #[allow(clippy::duplicate_mod, reason = "once for nodes, once for loom")]
 mod atomic_peer_set;
 
+use atomic_peer_set::AtomicPeerSet;
 use loom::sync::{Arc, Mutex, MutexGuard};
 use loom::thread;
 
