@@ -4,8 +4,8 @@
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use crate::atomic_table::ZeroTable;
 use crate::error::MemoryError;
-use crate::table::ZeroTable;
 
 /// Room for one minipage at a time, whose bytes nobody reads.
 #[derive(Debug, Default)]

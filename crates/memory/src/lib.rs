@@ -18,6 +18,7 @@ compile_error!("multigrain-memory needs 64-bit Linux");
 
 pub mod address_reserve;
 mod areas;
+mod atomic_table;
 mod checksum;
 mod descriptor;
 pub mod diff;
@@ -34,7 +35,6 @@ mod segment;
 mod segments;
 mod shortage;
 mod signal_frame;
-mod table;
 mod track;
 mod twins;
 

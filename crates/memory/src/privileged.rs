@@ -13,7 +13,7 @@ use rustix::mm::{Advice, ProtFlags, madvise, munlock};
 
 use crate::error::MemoryError;
 use crate::layout::index;
-use crate::object::{Object, Over, open, settle, taken_or, unmap};
+use crate::object::{Object, Over, advise_mapping, open, taken_or, unmap};
 
 /// An object, mapped whole.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ impl PrivilegedView {
         let call = "mprotect";
         let failed = |errno| MemoryError::System { call, address, bytes: length, errno };
         open(address, length, protection).map_err(failed)?;
-        settle(address, length)?;
+        advise_mapping(address, length)?;
         Ok(view)
     }
 

@@ -17,13 +17,13 @@ use rustix::io::Errno;
 use rustix::mm::ProtFlags;
 
 use crate::address_reserve;
+use crate::atomic_table::ZeroTable;
 use crate::error::MemoryError;
 use crate::guard::Guard;
 use crate::layout::Area;
-use crate::object::{Object, Over, open, seal, settle, taken_or, unlock, unmap};
+use crate::object::{Object, Over, advise_mapping, open, seal, taken_or, unlock, unmap};
 use crate::privileged::PrivilegedView;
 use crate::shortage::address_limit;
-use crate::table::ZeroTable;
 
 #[derive(Debug)]
 pub(crate) struct Segment {
@@ -117,8 +117,9 @@ impl Segment {
         }
         self.object.reserve(area.file_offset, area.bytes)?;
         self.map_views(area, guard.first_protection(fresh))?;
-        let settled = settle(area.base, span).and_then(|()| guard.attach(area.base, span, fresh));
-        if let Err(error) = settled {
+        let attached =
+            advise_mapping(area.base, span).and_then(|()| guard.attach(area.base, span, fresh));
+        if let Err(error) = attached {
             self.unmap_views(area, span)?;
             return Err(error);
         }

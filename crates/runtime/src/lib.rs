@@ -18,7 +18,7 @@
 //! engine                                             : the protocol's effects become protections, frames, wake-ups
 //! races  false_sharing  allocation_sites             : what the engines stand on
 //! platform  stats  state_tables  compression         : the same: memory, links, states of minipages, counters
-//! config  program  programs  secret                  : the same: what a node is told, and which program it runs
+//! config  program  node_programs  secret             : the same: what a node is told, and which program it runs
 //! receiver  time_windows  membership  frames         : the same: waiting, windows, who is in the job, formats
 //! area  minipage_run  segment_sharing  live_items    : what the tables hold
 //! atomic_op  later_posts                             : what is asked of a word, and what handlers ask for
@@ -82,12 +82,12 @@ mod minipage_run;
 #[cfg(feature = "mutants")]
 mod mutants;
 mod named_segments;
+mod node_programs;
 pub mod out_of_memory;
 mod platform;
 mod prefetch;
 mod process_manager;
 mod program;
-mod programs;
 mod pthread;
 mod races;
 mod receiver;
@@ -122,8 +122,8 @@ pub use inside::Inside;
 pub use job::{Entered, Here, Runtime, SiteHandler, runtime};
 pub use multigrain_memory::address_reserve;
 pub use named_segments::{Rights, SegmentOptions, SegmentSharing, SegmentStat, SegmentUses};
+pub use node_programs::Programs;
 pub use program::ThreadFunction;
-pub use programs::Programs;
 pub use receiver::slots::when_threads_have_ended;
 pub use receiver::{ServiceLevel, WaitMode};
 pub use segment_sharing::Shares;

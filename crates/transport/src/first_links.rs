@@ -6,9 +6,9 @@
 
 use crate::address::Address;
 use crate::credentials::Credentials;
-use crate::emulation::Emulation;
 use crate::error::TransportError;
 use crate::handshake::Identity;
+use crate::link::Emulation;
 use crate::link::{Backends, Link, Listener, Transport};
 use crate::rendezvous::{Connects, Rendezvous, RendezvousSetup};
 use crate::unauthenticated::Refusals;

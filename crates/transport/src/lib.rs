@@ -21,7 +21,7 @@
 //! - [`interfaces`]: at which addresses hosts reach each other;
 //! - `first_links`, `rendezvous`, `handshake`, `unauthenticated`: which links are made, who may join, and how others are turned away;
 //!   `mesh/links`: links that are made when first used;
-//! - `readiness`: sleeping and waking; `suppression`: who is not woken; `sleep_length`: how long;
+//! - `readiness`: sleeping and waking; `suppression`: who is not woken; `timeout`: how long;
 //!   `reply_bound`: how much may wait for a peer as answers;
 //! - `counters`, `error`, `span` (raw memory), `shim` (locks and sleeps of the real or a tested kind);
 //! - for tests and tools alone: `pair`, `shuttle_tests`, `loom_tests`, `mutants`, `hostile_peer`,
@@ -35,7 +35,6 @@ mod address;
 mod counters;
 mod credentials;
 mod descriptor;
-mod emulation;
 mod error;
 mod first_links;
 mod frame_header;
@@ -70,25 +69,24 @@ mod shim;
 #[cfg(feature = "shuttle")]
 mod shuttle_tests;
 mod sink;
-mod sleep_length;
 mod span;
 mod suppression;
 mod tap;
+mod timeout;
 mod unauthenticated;
 
 pub use address::{Address, AddressError, AddressKind, Ports, UnixName};
 pub use counters::Counters;
 pub use credentials::{Authority, Credentials, CredentialsError, Pin};
-pub use emulation::{Emulation, EmulationError};
 pub use error::{LinkError, TransportError};
 pub use first_links::{BootConfig, Conditions};
 pub use frame_header::{FrameError, Header, LAST_KIND, MAX_BUFFER, MAX_PAYLOAD};
 pub use handshake::{PROTOCOL_VERSION, Refusal};
-pub use link::{Transport, UnknownTransport};
+pub use link::{Emulation, EmulationError, Transport, UnknownTransport};
 pub use mesh::{LinkEvent, Mesh};
 pub use outbox::{MAX_DEFERRED, Payload};
 #[cfg(any(feature = "shuttle", feature = "mutants"))]
 pub use pair::{pair, pair_over_tcp};
 pub use sink::{Destination, LostReason, Sink};
-pub use sleep_length::Timeout;
 pub use suppression::Receiver;
+pub use timeout::Timeout;

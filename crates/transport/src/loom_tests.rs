@@ -1,4 +1,4 @@
-//! The marks of deferred frames under loom: every order of two threads' steps, and every value that the
+//! The set of peers with deferred frames under loom: every order of two threads' steps, and every value that the
 //! C11 memory model lets a load return. Tests, and a tool that shall find mutants.
 
 #![allow(clippy::unwrap_used, reason = "a scene may panic, as a test may")]
@@ -6,13 +6,13 @@
 mod shim {
     pub(super) use loom::sync::atomic::AtomicU64;
 }
-#[path = "outbox/marks.rs"]
+#[path = "mesh/atomic_peer_set.rs"]
 #[allow(clippy::duplicate_mod, reason = "once for nodes, once for loom")]
-mod marks;
+mod atomic_peer_set;
 
+use atomic_peer_set::AtomicPeerSet;
 use loom::sync::{Arc, Mutex, MutexGuard};
 use loom::thread;
-use marks::Marks;
 
 /// All scenes, by name.
 #[cfg(feature = "mutants")]
@@ -30,7 +30,7 @@ pub const SCENES: [(&str, fn()); 3] = [
 
 /// Peers with deferred frames, as the mesh has them.
 struct Mesh {
-    marks: Marks,
+    deferred: AtomicPeerSet,
     links: [Mutex<Frames>; 2],
 }
 
@@ -42,7 +42,7 @@ struct Frames {
 
 impl Mesh {
     fn new() -> Self {
-        Self { marks: Marks::new(2), links: Default::default() }
+        Self { deferred: AtomicPeerSet::new(2), links: Default::default() }
     }
 
     fn link(&self, link: usize) -> MutexGuard<'_, Frames> {
@@ -51,7 +51,7 @@ impl Mesh {
 
     fn defer(&self, link: usize) {
         self.link(link).waiting += 1;
-        self.marks.mark(link);
+        self.deferred.insert(link);
     }
 
     /// A frame that takes those along which wait.
@@ -61,7 +61,7 @@ impl Mesh {
     }
 
     fn flush_deferred(&self) {
-        self.marks.take(|link| {
+        self.deferred.take(|link| {
             let mut frames = self.link(link);
             frames.sent += core::mem::take(&mut frames.waiting);
         });

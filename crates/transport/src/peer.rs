@@ -117,7 +117,7 @@ impl Peer {
         }
         let done = sending.outbox.flush(self.port());
         // A link that is broken already is noticed by the receiver.
-        let _ = self.settle(&mut sending, done, waiting);
+        let _ = self.follow_up(&mut sending, done, waiting);
         if self.has_backlog() {
             self.rewatch(&mut sending, waiting);
         }
@@ -210,14 +210,14 @@ impl Peer {
     pub(crate) fn flush_deferred(&self, waiting: &Waiting) {
         let mut sending = lock(&self.sending);
         let done = sending.outbox.flush_deferred(self.port());
-        let _ = self.settle(&mut sending, done, waiting);
+        let _ = self.follow_up(&mut sending, done, waiting);
     }
 
     /// Sends from the queue what fits now.
     pub(crate) fn flush(&self, waiting: &Waiting) {
         let mut sending = lock(&self.sending);
         let done = sending.outbox.flush(self.port());
-        let _ = self.settle(&mut sending, done, waiting);
+        let _ = self.follow_up(&mut sending, done, waiting);
     }
 
     /// Acknowledges a part of a payload that has come. A peer that is gone is noticed by the receiver.
@@ -225,7 +225,7 @@ impl Peer {
         let mut sending = lock(&self.sending);
         if sending.phase != Phase::Shut {
             let done = sending.outbox.take_part(own.0, self.port());
-            let _ = self.settle(&mut sending, done, waiting);
+            let _ = self.follow_up(&mut sending, done, waiting);
         }
     }
 
@@ -233,7 +233,7 @@ impl Peer {
     pub(crate) fn part_taken(&self, waiting: &Waiting) -> bool {
         let mut sending = lock(&self.sending);
         let done = sending.outbox.part_taken(self.port());
-        self.settle(&mut sending, done, waiting).unwrap_or(true)
+        self.follow_up(&mut sending, done, waiting).unwrap_or(true)
     }
 
     /// Says BYE as the last frame.
@@ -250,7 +250,7 @@ impl Peer {
         let bye = Header { kind: BYE, from: own.0, ..Header::default() };
         sending.phase = Phase::Leaving;
         let said = sending.outbox.send_own(&bye, self.port());
-        let _ = self.settle(&mut sending, said, waiting);
+        let _ = self.follow_up(&mut sending, said, waiting);
         self.tell(&mut sending, &bye);
     }
 
@@ -266,7 +266,7 @@ impl Peer {
             return Err(LinkError::Gone { to: self.node });
         }
         let done = act(&mut sending.outbox, self.port());
-        let payload = self.settle(&mut sending, done, waiting)?;
+        let payload = self.follow_up(&mut sending, done, waiting)?;
         self.tell(&mut sending, &Header { payload, ..header });
         Ok(payload)
     }
@@ -284,7 +284,7 @@ impl Peer {
     }
 
     /// After every call of the outbox: its queue may have begun or ended, or the link broken.
-    fn settle<R>(
+    fn follow_up<R>(
         &self,
         sending: &mut Sending,
         done: Result<R, Errno>,

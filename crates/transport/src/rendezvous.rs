@@ -11,25 +11,25 @@
 //! Invariant: whoever is wrong is gone, with a line as long as there were few, then with one each time their number has
 //! doubled (`unauthenticated.rs`); the loop goes on for the others.
 
-mod connections;
 mod pending;
+mod pending_set;
 mod setup;
 
 use crate::address::Address;
 use crate::descriptor;
-use crate::emulation::Emulation;
 use crate::error::TransportError;
 use crate::frame_header::{BYE, Header};
 use crate::handshake::{self, Answer, HELLO_BYTES, Identity, Refusal};
+use crate::link::Emulation;
 use crate::link::{self, Backends, Close, Listener};
 use crate::unauthenticated::{
     self, ACCEPTED_AT_ONCE, Refusals, is_of_one_connection, send_bytes, turn_away,
 };
-use connections::Connections;
 use core::task::Poll;
 use core::time::Duration;
 use multigrain_types::NodeId;
 use pending::{LinkState, Pending, Progress, Received, Stage, is_silence, may_change};
+use pending_set::PendingSet;
 use rustix::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use rustix::io::Errno;
 use std::collections::BTreeSet;
@@ -64,7 +64,7 @@ pub(crate) struct Rendezvous {
     /// By rank.
     states: Vec<LinkState>,
     listeners: Vec<Listener>,
-    connections: Connections,
+    pending: PendingSet,
     /// Peers to connect to again: when, and why it failed the last time.
     later: Vec<(Instant, NodeId, Errno)>,
     /// Ends the present or next wait.
@@ -86,7 +86,7 @@ impl Rendezvous {
         let listeners = listeners.map_err(TransportError::system("FIONBIO"))?;
         let wake_up = descriptor::event()?;
         let sources = listeners.iter().map(|listener| (listener.as_fd(), LISTENER));
-        let connections = Connections::new(sources.chain([(wake_up.as_fd(), WAKE_UP)]))?;
+        let pending = PendingSet::new(sources.chain([(wake_up.as_fd(), WAKE_UP)]))?;
         let states = peers.iter().map(|_| LinkState::Absent).collect();
         Ok(Self {
             identity,
@@ -98,7 +98,7 @@ impl Rendezvous {
             booted: false,
             states,
             listeners,
-            connections,
+            pending,
             later: Vec::new(),
             wake_up: Arc::new(wake_up),
             refusals: Refusals::default(),
@@ -115,7 +115,7 @@ impl Rendezvous {
     /// The descriptors that it keeps as long as it lives.
     pub(crate) fn descriptors(&self) -> impl Iterator<Item = RawFd> {
         let listeners = self.listeners.iter().map(|listener| listener.as_fd().as_raw_fd());
-        listeners.chain([self.connections.descriptor(), self.wake_up.as_raw_fd()])
+        listeners.chain([self.pending.descriptor(), self.wake_up.as_raw_fd()])
     }
 
     /// The links made since the last call.
@@ -131,7 +131,7 @@ impl Rendezvous {
     /// A peer that could not be connected to the last time, and why; or whose host does not answer.
     pub(crate) fn not_reached(&self) -> Option<TransportError> {
         let refused = self.later.first().map(|&(_, peer, errno)| (peer, errno));
-        let silent = || Some((self.connections.unanswered()?, Errno::TIMEDOUT));
+        let silent = || Some((self.pending.unanswered()?, Errno::TIMEDOUT));
         refused.or_else(silent).map(|(peer, errno)| self.unreachable(peer, errno))
     }
 
@@ -142,7 +142,7 @@ impl Rendezvous {
 
     /// No more links are needed: whoever is still there is refused.
     pub(crate) fn close(mut self) -> (Vec<Listener>, Refusals, Vec<String>) {
-        for mut late in self.connections.take_all() {
+        for mut late in self.pending.take_all() {
             match late.receive(HELLO_BYTES) {
                 Received::Open => self.refuse(&late, Refusal::Complete),
                 Received::Ended | Received::Failed(_) => self.refuse(&late, Refusal::Cut),
@@ -154,7 +154,7 @@ impl Rendezvous {
     /// No more links are needed, and this node leaves: a peer that has its HELLO may have welcomed it, and sees it leave.
     pub(crate) fn leave(mut self) {
         let bye = Header { kind: BYE, from: self.identity.rank.0, ..Header::default() }.encode();
-        let all = self.connections.take_all();
+        let all = self.pending.take_all();
         for asked in all.filter(|one| matches!(one.stage, Stage::Asked { .. })) {
             send_bytes(&*asked.link, &bye);
             asked.link.close(Close::Sending);
@@ -191,9 +191,7 @@ impl Rendezvous {
         // A patience of zero would mean for ever.
         let patience = patience.max(Duration::from_millis(1));
         match self.backends.connect(&self.peers[peer.index()], patience) {
-            Ok(link) => {
-                self.connections.keep(Pending::new(link, Stage::Connecting { peer, until }))
-            }
+            Ok(link) => self.pending.keep(Pending::new(link, Stage::Connecting { peer, until })),
             Err(errno) => self.reach_later(peer, errno),
         }
     }
@@ -244,9 +242,9 @@ impl Rendezvous {
     /// Waits until there is something to do.
     pub(crate) fn wait(&self) -> Result<BTreeSet<u64>, TransportError> {
         let again = self.later.iter().map(|(at, ..)| *at);
-        let look = self.connections.reach_somebody().then(|| Instant::now() + LOOK);
+        let look = self.pending.is_connecting().then(|| Instant::now() + LOOK);
         let end = (!self.booted).then_some(self.end);
-        let keys = self.connections.wait(again.chain(look).chain(end))?;
+        let keys = self.pending.wait(again.chain(look).chain(end))?;
         if keys.contains(&WAKE_UP) {
             // Before anybody looks what it was rung for. It only fails when it was not.
             let _ = rustix::io::read(&*self.wake_up, &mut [0; 8]);
@@ -258,7 +256,7 @@ impl Rendezvous {
     /// alone.
     pub(crate) fn turn(&mut self, keys: BTreeSet<u64>) -> Result<(), TransportError> {
         for key in keys {
-            let Some(mut one) = self.connections.take(key) else { continue };
+            let Some(mut one) = self.pending.take(key) else { continue };
             let progress = match (self.advance(&mut one), one.peer()) {
                 // It has come by a connection of its own meanwhile.
                 (Err(_), Some(peer)) if self.states[peer.index()] == LinkState::Connected => {
@@ -276,7 +274,7 @@ impl Rendezvous {
 
     /// Gives up the peers whose hosts do not answer at all.
     fn end_unanswered(&mut self) -> Result<(), TransportError> {
-        match self.connections.take_unanswered().and_then(|one| one.peer()) {
+        match self.pending.take_unanswered().and_then(|one| one.peer()) {
             Some(peer) => Err(self.unreachable(peer, Errno::TIMEDOUT)),
             None => Ok(()),
         }
@@ -284,16 +282,16 @@ impl Rendezvous {
 
     /// Refuses those whose time is over.
     fn end_silent(&mut self) {
-        while let Some(one) = self.connections.take_silent() {
+        while let Some(one) = self.pending.take_silent() {
             self.refuse(&one, Refusal::Silence);
         }
     }
 
     fn settle(&mut self, one: Pending, progress: Progress) -> Result<(), TransportError> {
         match progress {
-            Progress::Wait => self.connections.keep(one)?,
+            Progress::Wait => self.pending.keep(one)?,
             Progress::Joined(peer) => {
-                self.connections.forget(&one)?;
+                self.pending.forget(&one)?;
                 one.link.tune().map_err(TransportError::system("setsockopt"))?;
                 let link = match self.network {
                     None => one.link,
@@ -339,7 +337,7 @@ impl Rendezvous {
 
     fn make_room(&mut self) {
         let most = unauthenticated::most(self.identity.nodes);
-        if let Some(oldest) = self.connections.take_oldest_of(most) {
+        if let Some(oldest) = self.pending.take_oldest_of(most) {
             self.refuse(&oldest, Refusal::TooMany);
         }
     }

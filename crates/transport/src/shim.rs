@@ -28,7 +28,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(not(feature = "shuttle"))]
 mod system {
-    use crate::sleep_length::Timeout;
+    use crate::timeout::Timeout;
     use core::mem::MaybeUninit;
     use rustix::event::Timespec;
     use rustix::event::epoll::{self, Event};
@@ -61,7 +61,7 @@ mod system {
 
 #[cfg(feature = "shuttle")]
 mod model {
-    use crate::sleep_length::Timeout;
+    use crate::timeout::Timeout;
     use core::mem::MaybeUninit;
     use rustix::event::epoll::{self, Event};
     use rustix::event::{PollFd, PollFlags, Timespec, poll};

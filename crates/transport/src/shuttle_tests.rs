@@ -10,7 +10,7 @@ use crate::mesh::Mesh;
 use crate::outbox::Payload;
 use crate::pair::pair;
 use crate::sink::{Destination, LostReason, Sink};
-use crate::sleep_length::Timeout;
+use crate::timeout::Timeout;
 use multigrain_types::NodeId;
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::{Runner, thread};

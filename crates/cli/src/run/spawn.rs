@@ -179,7 +179,7 @@ pub(super) fn tie_helper_to_launcher(
     let prepare = move || {
         setsid()?;
         end_with(launcher)?;
-        warden::enroll(&enrolment)?;
+        warden::enrol(&enrolment)?;
         signals.restore()
     };
     // SAFETY: `prepare` makes system calls only, through rustix and libc, and allocates nothing.
@@ -213,7 +213,7 @@ fn tie_to_launcher(
     let launcher = getpid();
     let prepare = move || {
         end_with(launcher)?;
-        warden::enroll(&enrolment)?;
+        warden::enrol(&enrolment)?;
         signals.restore()?;
         for fd in &own {
             fcntl_setfd(fd, FdFlags::empty())?;

@@ -119,7 +119,7 @@ impl Warden {
         }
     }
 
-    /// A descriptor for one node to write its process id to ([`enroll`]); close-on-exec.
+    /// A descriptor for one node to write its process id to ([`enrol`]); close-on-exec.
     pub(super) fn enrolment(&self) -> io::Result<OwnedFd> {
         self.socket.try_clone()
     }
@@ -191,7 +191,7 @@ impl Warden {
 }
 
 /// Tells the warden of this process, from between fork and exec: async-signal-safe.
-pub(super) fn enroll(socket: impl AsFd) -> io::Result<()> {
+pub(super) fn enrol(socket: impl AsFd) -> io::Result<()> {
     let pid = rustix::process::getpid().as_raw_nonzero().get();
     // Four bytes are sent whole or not at all.
     match send(socket, &pid.to_ne_bytes(), SendFlags::NOSIGNAL) {

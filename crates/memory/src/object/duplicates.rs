@@ -14,7 +14,7 @@ use rustix::mm::{
     MapFlags, MprotectFlags, MremapFlags, ProtFlags, mmap_anonymous, mprotect, mremap_fixed, munmap,
 };
 
-use super::{Backing, Over, seal, settle};
+use super::{Backing, Over, advise_mapping, seal};
 use crate::error::MemoryError;
 use crate::layout::index;
 
@@ -48,7 +48,7 @@ impl Original {
         let original = Self { start, bytes, came_by };
         let Range { start: address, end } = original.addresses();
         seal(address, end - address)?;
-        settle(address, end - address)?;
+        advise_mapping(address, end - address)?;
         Ok(original)
     }
 

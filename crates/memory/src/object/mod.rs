@@ -243,14 +243,14 @@ impl Object {
 /// Keeps a mapping out of children (they would see it unguarded), out of core dumps (a dump would
 /// walk the whole shared size once for every view) and out of huge pages (one touch would allocate
 /// neighbours, whose own first touch would then trap).
-pub(crate) fn settle(address: usize, bytes: usize) -> Result<(), MemoryError> {
+pub(crate) fn advise_mapping(address: usize, bytes: usize) -> Result<(), MemoryError> {
     let start = core::ptr::with_exposed_provenance_mut::<c_void>(address);
     // SAFETY: advice on a mapping of ours that changes no content.
-    let settled = unsafe { madvise(start, bytes, Advice::LinuxDontFork) };
-    settled.map_err(|errno| MemoryError::System { call: "madvise", address, bytes, errno })?;
+    let advised = unsafe { madvise(start, bytes, Advice::LinuxDontFork) };
+    advised.map_err(|errno| MemoryError::System { call: "madvise", address, bytes, errno })?;
     // SAFETY: as above.
-    let settled = unsafe { madvise(start, bytes, Advice::LinuxDontDump) };
-    settled.map_err(|errno| MemoryError::System { call: "madvise", address, bytes, errno })?;
+    let advised = unsafe { madvise(start, bytes, Advice::LinuxDontDump) };
+    advised.map_err(|errno| MemoryError::System { call: "madvise", address, bytes, errno })?;
     // SAFETY: as above. EINVAL only says that this kernel has no huge pages.
     let _ = unsafe { madvise(start, bytes, Advice::LinuxNoHugepage) };
     Ok(())

@@ -190,7 +190,7 @@ mutants! {
         "parked-thread-forgotten" => "Runtime: a thread that is parked is not woken.",
         "service-sleeps" => "Runtime: a node whose threads compute answers nobody.",
     MemoryOrder:
-        "deferred-mark-overwritten" => "Transport: who flushes deferred frames loads the marks and stores zero, instead of a swap.",
+        "deferred-peer-forgotten" => "Transport: who flushes deferred frames loads the set of peers that have some and stores zero, instead of a swap.",
         "role-freed-unfenced" => "Runtime: no fence between freeing the receiver's role and the look for parked threads.",
         "parked-unfenced" => "Runtime: no fence between the word that a thread parks and its look at the receiver's role.",
         "nudge-not-passed-on" => "Runtime: a thread that was nudged and is woken then does not pass the nudge on.",

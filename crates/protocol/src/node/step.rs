@@ -195,7 +195,7 @@ impl<T: Tables> Node<T> {
             }
             Ok(message) => own.push_back(message),
         }
-        settle(place, &mut guard, effects, own, world)
+        run_to_completion(place, &mut guard, effects, own, world)
     }
 }
 
@@ -209,11 +209,11 @@ fn deliver(
     let mut own = LocalSync::new();
     sync_effects::deliver(place, &mut guard.tracker(), &mut own, world);
     let own = own.into_iter().map(|(id, body)| (place.me, id, body)).collect();
-    settle(place, guard, Effects::new(), own, world)
+    run_to_completion(place, guard, Effects::new(), own, world)
 }
 
 /// Applies effects and takes messages of the node to itself, until there are none.
-fn settle(
+fn run_to_completion(
     place: NodeContext,
     guard: &mut impl SyncCell,
     mut effects: Effects,

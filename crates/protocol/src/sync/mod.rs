@@ -13,7 +13,6 @@ mod context;
 mod input;
 mod lock;
 mod operand;
-mod quota;
 mod read_write;
 mod semaphore;
 mod small_map;
@@ -28,8 +27,7 @@ pub use multigrain_types::sync_id::{COLLECTIVE, IdName, ONCE, WHOLE};
 pub use operand::{
     Element, MOST_OPERAND_BYTES, MOST_SHARE_BYTES, Operand, OperandError, Operation, Shape,
 };
-pub use quota::MOST_IDS;
 pub use read_write::ReadWrite;
 pub use semaphore::Semaphore;
 pub(crate) use tables::Collected;
-pub use tables::{IDLE_TOKENS, SyncTables};
+pub use tables::{IDLE_TOKENS, MOST_IDS, SyncTables};

@@ -10,9 +10,12 @@ use multigrain_types::{NodeId, ThreadId};
 use smallvec::SmallVec;
 
 mod collect;
+mod quota_per_node;
 mod requests;
 
 pub(crate) use collect::Collected;
+pub use quota_per_node::MOST_IDS;
+use quota_per_node::QuotaPerNode;
 
 use super::barrier::Barrier;
 use super::collective::Collective;
@@ -20,7 +23,6 @@ use super::condition::Condition;
 use super::context::{SyncContext, SyncState};
 use super::input::SyncError;
 use super::lock::Lock;
-use super::quota::Uses;
 use super::read_write::ReadWrite;
 use super::semaphore::Semaphore;
 use super::small_map::SmallMap;
@@ -46,7 +48,7 @@ pub struct SyncTables {
     /// How many locks each thread of this node holds, if any, and read-write locks.
     holds: SmallMap<ThreadId, u32>,
     here: Here,
-    uses: Uses,
+    uses: QuotaPerNode,
     idle: IdleTokens,
 }
 
@@ -363,7 +365,7 @@ fn change_holder(
 /// Runs `step` on the state of an id and drops the state if it is back at rest.
 fn with<T: SyncState>(
     table: &mut BTreeMap<u64, T>,
-    uses: &mut Uses,
+    uses: &mut QuotaPerNode,
     context: SyncContext,
     step: impl FnOnce(&mut T, &SyncContext) -> Result<(), SyncError>,
 ) -> Result<(), SyncError> {

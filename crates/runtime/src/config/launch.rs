@@ -13,7 +13,7 @@ use rustix::process::Pid;
 use super::limits::{BOOT_DEADLINE, BOOT_DEADLINE_FOR_EACH};
 use super::variables::{Variables, descriptor, number, wrong};
 use crate::error::Error;
-use crate::programs::Programs;
+use crate::node_programs::Programs;
 use crate::secret::{self, Admission};
 
 /// How a node joins its job; by default there is nobody to join.

@@ -51,7 +51,7 @@ impl Driver {
             self.answers.keep(asker.thread, body);
             return self.answer(asker, 0, 0);
         }
-        lock(&self.unanswered).close(asker);
+        lock(&self.outstanding).close(asker);
         self.notify(asker.node);
         let (kind, from, thread) = (DriverFrame::Answer.number(), self.me().0, asker.thread.0);
         let header = Header { kind, from, thread, ..Header::default() };

@@ -14,7 +14,7 @@ use multigrain_protocol::{Input, Kind};
 use multigrain_types::{MinipageId, ThreadId};
 
 use super::Driver;
-use super::stepping::{self, Instruction};
+use super::single_step::{self, Instruction};
 use crate::receiver::slots;
 
 thread_local! {
@@ -33,7 +33,7 @@ fn with<R>(act: impl FnOnce(&mut Accesses<Instruction>) -> R) -> R {
 
 /// The instruction that trapped shall hold the minipage until it is complete; false if that is impossible.
 pub(super) fn hold(minipage: MinipageId) -> bool {
-    stepping::is_possible() && with(|accesses| accesses.hold(minipage))
+    single_step::is_possible() && with(|accesses| accesses.hold(minipage))
 }
 
 impl Driver {
@@ -68,7 +68,7 @@ impl Driver {
         context: *const c_void,
     ) -> bool {
         // SAFETY: the kernel gave the handler this context.
-        let stepped = unsafe { stepping::is_stepped_here(context) };
+        let stepped = unsafe { single_step::is_stepped_here(context) };
         stepped && with(|accesses| accesses.holds(minipage)) && self.engine.maps(minipage, kind)
     }
 
@@ -81,9 +81,11 @@ impl Driver {
         context: *const c_void,
     ) -> bool {
         // SAFETY: the kernel gave the handler this context.
-        let Some(at) = (unsafe { stepping::instruction(context) }) else { return false };
+        let Some(at) = (unsafe { single_step::instruction(context) }) else { return false };
         // SAFETY: as above.
-        if !unsafe { stepping::is_stepped_here(context) } && with(|accesses| accesses.holds_any()) {
+        if !unsafe { single_step::is_stepped_here(context) }
+            && with(|accesses| accesses.holds_any())
+        {
             // Another instruction, in a handler that the stepped one has run into.
             self.retire_all();
         }
@@ -116,7 +118,7 @@ impl Driver {
     /// The instruction ends in somebody else's handler.
     pub(crate) fn abandon_step(&self, context: *mut c_void) {
         // SAFETY: the kernel gave the handler this context.
-        if unsafe { stepping::is_stepped_here(context) } {
+        if unsafe { single_step::is_stepped_here(context) } {
             self.end_step(context);
         }
     }
@@ -124,7 +126,7 @@ impl Driver {
     /// The innermost step is over: whether the program does not step itself there.
     fn end_step(&self, context: *mut c_void) -> bool {
         // SAFETY: the kernel gave the handler this context, which it returns to.
-        let Some(by_program) = (unsafe { stepping::end(context) }) else { return false };
+        let Some(by_program) = (unsafe { single_step::end(context) }) else { return false };
         self.retire_all();
         !by_program
     }
@@ -144,10 +146,10 @@ pub(crate) fn leave(context: *mut c_void) {
         return;
     }
     // SAFETY: the kernel gave the handler this context, which it returns to.
-    if unsafe { stepping::is_stepped_here(context) } {
+    if unsafe { single_step::is_stepped_here(context) } {
         // A second trap of the same instruction.
         return;
     }
     // SAFETY: as above.
-    unsafe { stepping::begin(context) };
+    unsafe { single_step::begin(context) };
 }

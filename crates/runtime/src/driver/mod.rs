@@ -9,22 +9,22 @@
 //! ```
 //!
 //! Steps of this node's own ([`steps`]), faults ([`fetch`], [`held_instructions`]), requests between nodes ([`requests`]) and threads that begin and end
-//! ([`thread_registration`]) enter here; nothing below knows where they came from. What a request means is known to the
+//! ([`live_threads`]) enter here; nothing below knows where they came from. What a request means is known to the
 //! services above, which the driver only knows as [`Services`].
 
 mod answers;
 mod back_pressure;
 pub(crate) mod fetch;
 pub(crate) mod held_instructions;
+mod live_threads;
+mod outstanding_requests;
 mod page_locks;
 pub(crate) mod remote_atomics;
 mod requests;
 mod retire_areas;
+mod single_step;
 pub(crate) mod sink;
-mod stepping;
 pub(crate) mod steps;
-mod thread_registration;
-mod unanswered;
 mod window_ends;
 
 use core::fmt;
@@ -47,11 +47,11 @@ use crate::state_tables::SharedTables;
 use crate::stats::{Count, Counters};
 use crate::time_windows::now_ns;
 use answers::Answers;
+use live_threads::ThreadCounts;
+use outstanding_requests::OutstandingRequests;
 use remote_atomics::WaitingAtomics;
 use retire_areas::Retiring;
 use sink::NodeSink;
-use thread_registration::ThreadCounts;
-use unanswered::Unanswered;
 
 /// What serves the requests of this node and of its peers.
 pub(crate) trait Services: Send + Sync + fmt::Debug {
@@ -101,7 +101,7 @@ impl WaitReason {
 pub(crate) struct Driver {
     engine: Engine,
     receiver: Receiver,
-    unanswered: Mutex<Unanswered>,
+    outstanding: Mutex<OutstandingRequests>,
     answers: Answers,
     atomics: WaitingAtomics,
     threads: ThreadCounts,
@@ -115,7 +115,7 @@ impl Driver {
         Self {
             engine,
             receiver,
-            unanswered: Mutex::default(),
+            outstanding: Mutex::default(),
             answers: Answers::default(),
             atomics: WaitingAtomics::default(),
             threads: ThreadCounts::default(),

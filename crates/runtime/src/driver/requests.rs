@@ -88,7 +88,7 @@ impl Driver {
             // What this node asks of itself was checked by the caller.
             self.serve_request(self.me(), &header, body).map_err(|_| (-1, 0))?;
         } else {
-            lock(&self.unanswered).ask(thread, to, kind);
+            lock(&self.outstanding).ask(thread, to, kind);
             self.platform().send_frame(to, header, Payload::Bytes(body));
         }
         self.wait_for(slot, awaits.place(subject).map_or(WaitReason::Other, WaitReason::At));
@@ -101,7 +101,7 @@ impl Driver {
 
     /// Answers a request.
     pub(crate) fn answer(&self, asker: Asker, code: i32, value: u64) {
-        lock(&self.unanswered).close(asker);
+        lock(&self.outstanding).close(asker);
         if asker.node == self.me() {
             if let Some(slot) = slots::slot(asker.thread) {
                 slot.set_answer(code, value);
@@ -195,7 +195,7 @@ impl Driver {
         let senseless = || Err(format!("frame kind {} makes no sense", header.kind));
         let Some(kind) = OwnKind::of(header.kind) else { return senseless() };
         let FrameRow { direction, awaits, .. } = kind.row();
-        if awaits.is_served() && !lock(&self.unanswered).open(asker) {
+        if awaits.is_served() && !lock(&self.outstanding).open(asker) {
             return Err(format!("{} asks before it has its answer", asker.thread));
         }
         if !direction.allows(from, self.me()) {
@@ -212,7 +212,7 @@ impl Driver {
             }
             OwnKind::Driver(DriverFrame::Atomic) => self.serve_atomic(asker, header.subject, body),
             OwnKind::Driver(DriverFrame::RaceClock) => {
-                let awaits = |thread| lock(&self.unanswered).awaits(thread, from);
+                let awaits = |thread| lock(&self.outstanding).awaits(thread, from);
                 self.races().receive_clock(from, header, body, awaits)
             }
             OwnKind::Driver(DriverFrame::RaceJudged) => self.serve_race_judged(asker),
@@ -249,12 +249,12 @@ impl Driver {
     /// As if a thread of this node had asked.
     #[cfg(all(test, feature = "shuttle"))]
     pub(crate) fn pretend_to_ask(&self, thread: ThreadId, node: NodeId, request: Request) {
-        lock(&self.unanswered).ask(thread, node, request.number());
+        lock(&self.outstanding).ask(thread, node, request.number());
     }
 
     /// Whether any thread of this node waits for an answer to a request of that kind.
     pub(crate) fn awaits_any(&self, request: Request) -> bool {
-        lock(&self.unanswered).awaits_any(request.number())
+        lock(&self.outstanding).awaits_any(request.number())
     }
 
     /// A thread of this node has its answer from the node it asked.
@@ -267,7 +267,7 @@ impl Driver {
         let Ok(code) = u32::try_from(header.subject) else {
             return Err(format!("an answer with code {}", header.subject));
         };
-        if !lock(&self.unanswered).answered(thread, node) {
+        if !lock(&self.outstanding).answered(thread, node) {
             return Err(format!("it answers {thread}, which has not asked it"));
         }
         if !self.answers.keep(thread, body) {

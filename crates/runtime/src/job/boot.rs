@@ -15,8 +15,8 @@ use crate::directory::names::Names;
 use crate::driver::Driver;
 use crate::error::Error;
 use crate::launcher::Launcher;
+use crate::node_programs::Programs;
 use crate::program;
-use crate::programs::Programs;
 use crate::receiver::WaitMode;
 
 /// The launcher's end of this node's life, if it has a launcher.

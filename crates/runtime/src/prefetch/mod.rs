@@ -274,12 +274,12 @@ fn scanned(
     minipage: MinipageId,
     kind: Kind,
 ) -> (Prediction, Kind) {
-    let reach = may_go_together(driver, minipage);
-    if reach.most == 1 || reach.together.len() == 1 || is_coming(driver, minipage) {
+    let bounds = may_go_together(driver, minipage);
+    if bounds.most == 1 || bounds.together.len() == 1 || is_coming(driver, minipage) {
         return (Prediction::Run(Run::one(minipage)), kind);
     }
     let alone = driver.tables().consistency_of(minipage).is_sequential();
-    scans_of_threads::with(of_thread, |of| of.streams.need(minipage, kind, reach, alone))
+    scans_of_threads::with(of_thread, |of| of.streams.need(minipage, kind, bounds, alone))
 }
 
 /// Whether a minipage has been asked for: it was foreseen rightly, and is waited for.
@@ -326,14 +326,14 @@ fn open_ahead(
 
 /// Minipages that may be asked for at once with one of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Reach {
+struct RunBounds {
     /// Where they lie in its area.
     together: Range<u32>,
     /// At once, that one counted; at least one.
     most: u32,
 }
 
-impl Reach {
+impl RunBounds {
     /// How many of them there are in steps from this one on, itself counted.
     fn steps(&self, index: u32, step: i32) -> u32 {
         let room = match step {
@@ -345,16 +345,16 @@ impl Reach {
 }
 
 /// Which minipages may be asked for at once with this one.
-fn may_go_together(driver: &Driver, minipage: MinipageId) -> Reach {
+fn may_go_together(driver: &Driver, minipage: MinipageId) -> RunBounds {
     let index = minipage.index();
     let area = driver.memory().area(minipage.area());
     // With races checked each access is a matter of its own.
     let Some(area) = area.filter(|_| !driver.races().are_checked()) else {
-        return Reach { together: index..index.saturating_add(1), most: 1 };
+        return RunBounds { together: index..index.saturating_add(1), most: 1 };
     };
     let by_bytes = MAX_RUN_BYTES / area.minipage_bytes(index).max(1);
     let most = u32::try_from(by_bytes).unwrap_or(MAX_RUN).clamp(1, MAX_RUN);
-    Reach { together: in_use_together(driver, minipage), most }
+    RunBounds { together: in_use_together(driver, minipage), most }
 }
 
 /// Minipages around this one that its owner has handed out, or made ready for that, if this one is. Minipages behind

@@ -17,7 +17,7 @@
 use multigrain_protocol::Kind;
 use multigrain_types::MinipageId;
 
-use super::Reach;
+use super::RunBounds;
 use crate::minipage_run::Run;
 
 /// Scans that a thread may have under way.
@@ -96,13 +96,13 @@ impl Streams {
         *self = Self { miss_penalty: self.miss_penalty, ..Self::NONE };
     }
 
-    /// The thread needs a minipage: what it gets, that one included, of those within reach, and what
+    /// The thread needs a minipage: what it gets, that one included, of those within its bounds, and what
     /// for. `alone`: only one node may write it at a time, so what is needed again was taken away.
     pub(super) fn need(
         &mut self,
         minipage: MinipageId,
         kind: Kind,
-        reach: Reach,
+        bounds: RunBounds,
         alone: bool,
     ) -> (Prediction, Kind) {
         let scan = self.take(minipage, kind);
@@ -126,7 +126,7 @@ impl Streams {
             false => 0,
         };
         let most = if stream.step.unsigned_abs() > 1 { MOST_STRIDED + 1 } else { u32::MAX };
-        let count = (stream.window + 1).min(reach.steps(minipage.index(), stream.step)).min(most);
+        let count = (stream.window + 1).min(bounds.steps(minipage.index(), stream.step)).min(most);
         stream.window = count - 1;
         // At either end of an area it wraps to a minipage that nobody needs next.
         stream.next = beyond(minipage, stream.step, count);
@@ -230,8 +230,8 @@ mod tests {
     use multigrain_types::AreaId;
 
     /// So many at once.
-    fn most(count: u32) -> Reach {
-        Reach { together: 0..u32::MAX, most: count }
+    fn most(count: u32) -> RunBounds {
+        RunBounds { together: 0..u32::MAX, most: count }
     }
 
     fn run_of(ahead: Prediction) -> Run {
@@ -312,8 +312,8 @@ mod tests {
         need(&mut streams, 1, 0, Kind::Read);
         let (mut next, mut runs) = (99, Vec::new());
         loop {
-            let reach = Reach { together: 0..100, most: 32 };
-            let run = run_of(streams.need(minipage(next), Kind::Read, reach, true).0);
+            let bounds = RunBounds { together: 0..100, most: 32 };
+            let run = run_of(streams.need(minipage(next), Kind::Read, bounds, true).0);
             assert_eq!(run.end(), next + 1);
             runs.push(run.count());
             match run.first().index().checked_sub(1) {
@@ -393,14 +393,14 @@ mod tests {
         for index in [10, 20, 30] {
             need(&mut streams, 1, index, Kind::Read);
         }
-        let reach = |end| Reach { together: 5..end, most: 64 };
+        let bounds = |end| RunBounds { together: 5..end, most: 64 };
         let minipage = |index| MinipageId::new(AreaId(1), index);
-        let (ahead, _) = streams.need(minipage(40), Kind::Read, reach(51), true);
+        let (ahead, _) = streams.need(minipage(40), Kind::Read, bounds(51), true);
         assert_eq!(ahead, Prediction::Strided { step: 10, count: 1 });
-        let (ahead, _) = streams.need(minipage(60), Kind::Read, reach(65), true);
+        let (ahead, _) = streams.need(minipage(60), Kind::Read, bounds(65), true);
         assert_eq!(ahead, Prediction::Run(Run::one(minipage(60))));
-        assert_eq!(reach(65).steps(60, -10), 6);
-        assert_eq!(reach(65).steps(60, i32::MIN), 1);
+        assert_eq!(bounds(65).steps(60, -10), 6);
+        assert_eq!(bounds(65).steps(60, i32::MIN), 1);
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! How a thread of the program begins, and how it ends: by its function's return, by `pthread_exit` or by cancellation.
-//! What it still holds then is named by `driver/thread_registration.rs`.
+//! What it still holds then is named by `driver/live_threads.rs`.
 //!
 //! The last two unwind the stack past this file (no frame of it has anything to drop by then). All three run
 //! the program's destructors of thread-local objects and of thread-specific data, which may use shared memory:

@@ -5,8 +5,8 @@
 use super::{BACKENDS, Backend, Backends, Close, Link, Listener, Transport, emulate};
 use crate::address::{Address, AddressKind};
 use crate::credentials::{Authority, Credentials};
-use crate::emulation::Emulation;
 use crate::handshake::Refusal;
+use crate::link::Emulation;
 use crate::span::Span;
 use core::task::Poll;
 use core::time::Duration;

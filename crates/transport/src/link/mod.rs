@@ -80,7 +80,6 @@ mod tap_tests;
 
 use crate::address::{Address, AddressKind};
 use crate::credentials::{Credentials, CredentialsError};
-use crate::emulation::Emulation;
 use crate::handshake::Refusal;
 use crate::span::Span;
 use crate::tap::FrameTap;
@@ -94,6 +93,7 @@ use rustix::io::Errno;
 use tls::Tls;
 
 pub use choice::{Transport, UnknownTransport};
+pub use emulated::{Emulation, EmulationError};
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use tcp::over as tcp_over;
 #[cfg(any(test, feature = "fuzzing"))]

@@ -3,17 +3,17 @@
 #![allow(unsafe_code, reason = "a link that passes everything on, and a sink that names no place")]
 
 use super::{Link, emulate, pair};
-use crate::emulation::Emulation;
 use crate::first_links::{Booted, Others};
 use crate::frame_header::{BYE, Header};
 use crate::handshake::Identity;
+use crate::link::Emulation;
 use crate::mesh::Mesh;
 use crate::peer::Peer;
 use crate::readiness::Waiting;
 use crate::shim::{Mutex, lock};
 use crate::sink::{Destination, LostReason, Sink};
-use crate::sleep_length::Timeout;
 use crate::tap::FrameTap;
+use crate::timeout::Timeout;
 use core::fmt;
 use multigrain_types::NodeId;
 use std::sync::Arc;

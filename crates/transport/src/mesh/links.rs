@@ -7,9 +7,9 @@
 //! Invariant: a link that a peer was welcomed to is in the mesh before this node leaves, and a peer that may have welcomed
 //! this node gets its goodbye right behind its HELLO, so that either sees it leave.
 
+use super::atomic_peer_set::AtomicPeerSet;
 use super::{Mesh, descriptors};
 use crate::error::TransportError;
-use crate::outbox::Marks;
 use crate::rendezvous::Rendezvous;
 use crate::shim::{AtomicBool, Mutex, lock};
 use crate::sink::LostReason;
@@ -36,7 +36,7 @@ pub(super) struct Links {
     /// The descriptors of the rendezvous.
     descriptors: Vec<RawFd>,
     /// Peers that somebody has something to say to.
-    wanted: Marks,
+    wanted: AtomicPeerSet,
     /// No more are made. Locked while some are.
     over: Mutex<bool>,
     /// Peers that cannot be reached, until the receiving thread tells.
@@ -55,7 +55,7 @@ impl Links {
                 .collect(),
             over: Mutex::new(rendezvous.is_none()),
             rendezvous: Mutex::new(rendezvous),
-            wanted: Marks::new(nodes),
+            wanted: AtomicPeerSet::new(nodes),
             unreached: Mutex::new(Vec::new()),
             asked: (0..nodes).map(|_| AtomicBool::new(false)).collect(),
         }
@@ -118,7 +118,7 @@ impl Mesh {
     pub(super) fn ask_for_link(&self, to: NodeId) {
         let asked = &self.links.asked[to.index()];
         if !asked.load(Ordering::Relaxed) && !asked.swap(true, Ordering::Relaxed) {
-            self.links.wanted.mark(to.index());
+            self.links.wanted.insert(to.index());
             self.links.wake();
         }
     }

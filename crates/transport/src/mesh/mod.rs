@@ -1,9 +1,11 @@
 //! The mesh: this node's links to all other nodes.
 //!
 //! Role: owns the peers and what is common to them. `send` routes frames to outboxes, `receive` reads the
-//! links that have input and tells the sink what came, `backlog` says how much waits. Any thread
+//! links that have input and tells the sink what came, `backlog` says how much waits;
+//! `atomic_peer_set` keeps which peers are to be flushed. Any thread
 //! sends; one thread at a time receives (the caller sees to that).
 
+mod atomic_peer_set;
 mod backlog;
 mod links;
 mod receive;
@@ -14,13 +16,13 @@ use crate::error::TransportError;
 use crate::first_links::{self, BootConfig, Booted, Others};
 use crate::handshake::Identity;
 use crate::link::{Link, Listener};
-use crate::outbox::Marks;
 use crate::peer::Peer;
 use crate::readiness::{LISTENER, Waiting};
-use crate::shim::{AtomicBool, Mutex};
-use crate::sleep_length::Timeout;
+use crate::shim::{self, AtomicBool, Mutex};
 use crate::suppression::Receiver;
+use crate::timeout::Timeout;
 use crate::unauthenticated::Refusals;
+use atomic_peer_set::AtomicPeerSet;
 use core::fmt;
 use core::time::Duration;
 pub use links::LinkEvent;
@@ -53,8 +55,8 @@ pub struct Mesh {
     receiving: Mutex<Receiving>,
     /// What was received; the peers count what is sent to them.
     tally: Tally,
-    /// Which peers may have deferred frames.
-    deferred: Marks,
+    /// Those that may have deferred frames.
+    deferred: AtomicPeerSet,
     /// Bytes of answers that may wait for a peer.
     allowed_answers: AtomicUsize,
     closed: AtomicBool,
@@ -119,7 +121,7 @@ impl Mesh {
         }
         let nodes = peers.len();
         Ok(Mesh {
-            deferred: Marks::new(peers.len()),
+            deferred: AtomicPeerSet::new(peers.len()),
             receiving: Mutex::new(Receiving::new(&peers)),
             identity,
             peers,

@@ -11,7 +11,7 @@ use crate::peer::Peer;
 use crate::readiness::{EVENTS, LISTENER, WAKE};
 use crate::shim::MutexGuard;
 use crate::sink::{LostReason, Sink};
-use crate::sleep_length::Timeout;
+use crate::timeout::Timeout;
 use crate::unauthenticated;
 use core::mem::MaybeUninit;
 use rustix::event::epoll::{Event, EventFlags};

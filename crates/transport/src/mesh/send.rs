@@ -54,7 +54,7 @@ impl Mesh {
     pub fn defer(&self, to: NodeId, header: Header) -> Result<(), LinkError> {
         let (peer, header) = self.addressed(to, header)?;
         peer.defer(&header, &self.waiting)?;
-        self.deferred.mark(to.index());
+        self.deferred.insert(to.index());
         Ok(())
     }
 
@@ -72,7 +72,7 @@ impl Mesh {
     ) -> Result<u64, LinkError> {
         let (peer, header) = self.addressed(to, header)?;
         let bytes = peer.defer_with(header, fill, &self.waiting)?;
-        self.deferred.mark(to.index());
+        self.deferred.insert(to.index());
         Ok(bytes)
     }
 
@@ -89,7 +89,7 @@ impl Mesh {
     ) -> Result<(), LinkError> {
         let (peer, header) = self.addressed(to, header)?;
         peer.defer_or_merge(header, merge, &self.waiting)?;
-        self.deferred.mark(to.index());
+        self.deferred.insert(to.index());
         Ok(())
     }
 

@@ -2,7 +2,6 @@
 
 mod batch;
 mod deferred;
-mod marks;
 mod parts;
 mod payload;
 mod queue;
@@ -10,11 +9,8 @@ mod send_rules;
 
 pub(crate) use batch::{MAX_BATCH, MORE_FOLLOWS, Member, first_member};
 pub use deferred::MAX_DEFERRED;
-pub(crate) use marks::Marks;
 pub use payload::Payload;
 pub(crate) use send_rules::{Outbox, Port};
-
-use crate::shim;
 
 #[cfg(all(test, not(feature = "shuttle")))]
 mod tests;

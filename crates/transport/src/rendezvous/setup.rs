@@ -1,8 +1,8 @@
 //! What a rendezvous begins with, and what comes of it.
 
 use crate::address::Address;
-use crate::emulation::Emulation;
 use crate::handshake::Identity;
+use crate::link::Emulation;
 use crate::link::{Backends, Link};
 use multigrain_types::NodeId;
 use std::time::Instant;

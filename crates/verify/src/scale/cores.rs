@@ -45,7 +45,7 @@ impl Cores {
     pub(super) fn begin(&mut self, node: u16, ns: u64, now_ns: u64) -> Alarm {
         let index = node / self.hosts.nodes.max(1);
         let host = &mut self.each[usize::from(index)];
-        host.settle(self.hosts.cores, now_ns);
+        host.account_work(self.hosts.cores, now_ns);
         #[expect(clippy::cast_precision_loss, reason = "years have 55 bits of nanoseconds")]
         host.busy.push((node, ns as f64));
         host.alarm(self.hosts.cores, index)
@@ -59,7 +59,7 @@ impl Cores {
         if number != u64::from(host.alarms) {
             return (Vec::new(), None);
         }
-        host.settle(self.hosts.cores, now_ns);
+        host.account_work(self.hosts.cores, now_ns);
         // An alarm is rounded up to a nanosecond.
         let done: Vec<u16> =
             host.busy.extract_if(.., |(_, left)| *left <= 0.5).map(|(node, _)| node).collect();
@@ -76,7 +76,7 @@ impl Host {
         (f64::from(cores) / busy).min(1.0)
     }
 
-    fn settle(&mut self, cores: u16, now_ns: u64) {
+    fn account_work(&mut self, cores: u16, now_ns: u64) {
         #[expect(clippy::cast_precision_loss, reason = "years have 55 bits of nanoseconds")]
         let got = (now_ns - self.since_ns) as f64 * self.share(cores);
         self.busy.iter_mut().for_each(|(_, left)| *left -= got);

@@ -2,7 +2,7 @@
 
 use multigrain_types::NodeId;
 
-use crate::sim::cluster::{Line, Timing};
+use crate::sim::cluster::{LinkSpeed, Timing};
 
 /// How long a thread that waits polls before it sleeps (`POLL_FOR` in the runtime).
 const POLL_NS: u64 = 60_000;
@@ -76,9 +76,9 @@ impl Machine {
 }
 
 impl Timing for Machine {
-    fn line(&mut self, _: NodeId, _: NodeId) -> Line {
+    fn link_speed(&mut self, _: NodeId, _: NodeId) -> LinkSpeed {
         // Bytes take their time at the sender, where all its frames share one wire.
-        Line { latency_ns: self.costs.latency_ns, byte_ps: 0 }
+        LinkSpeed { latency_ns: self.costs.latency_ns, byte_ps: 0 }
     }
 
     fn departs_ns(&mut self, from: NodeId, bytes: u64, at_ns: u64) -> u64 {

@@ -5,7 +5,7 @@ use core::fmt;
 
 use multigrain_types::NodeId;
 
-use super::cluster::{Line, Timing};
+use super::cluster::{LinkSpeed, Timing};
 use super::rng::Rng;
 
 /// Clock rates are in this many parts.
@@ -81,9 +81,9 @@ impl NetworkModel {
 }
 
 impl Timing for NetworkModel {
-    fn line(&mut self, _: NodeId, _: NodeId) -> Line {
+    fn link_speed(&mut self, _: NodeId, _: NodeId) -> LinkSpeed {
         let latency_ns = self.latency_ns / 2 + self.rng.below(self.latency_ns);
-        Line { latency_ns, byte_ps: self.byte_ps * (1 + self.rng.below(4)) / 2 }
+        LinkSpeed { latency_ns, byte_ps: self.byte_ps * (1 + self.rng.below(4)) / 2 }
     }
 
     fn delay_ns(&mut self, _: NodeId, _: NodeId) -> u64 {

@@ -7,8 +7,8 @@ use multigrain_types::NodeId;
 
 /// How long things take. The checks draw it from a seed, a projection takes what was measured.
 pub trait Timing {
-    /// A link, at its first use.
-    fn line(&mut self, from: NodeId, to: NodeId) -> Line;
+    /// Of a link, at its first use.
+    fn link_speed(&mut self, from: NodeId, to: NodeId) -> LinkSpeed;
     /// Nanoseconds that one frame takes more than its link needs: jitter, a stall.
     fn delay_ns(&mut self, from: NodeId, to: NodeId) -> u64;
     /// Nanoseconds in which a node takes one frame with `bytes` of payload; what it sends leaves
@@ -29,8 +29,8 @@ pub(crate) struct Even {
 }
 
 impl Timing for Even {
-    fn line(&mut self, _: NodeId, _: NodeId) -> Line {
-        Line { latency_ns: 10_000, byte_ps: 1000 }
+    fn link_speed(&mut self, _: NodeId, _: NodeId) -> LinkSpeed {
+        LinkSpeed { latency_ns: 10_000, byte_ps: 1000 }
     }
     fn delay_ns(&mut self, _: NodeId, _: NodeId) -> u64 {
         0
@@ -40,9 +40,9 @@ impl Timing for Even {
     }
 }
 
-/// A link in one direction.
+/// What a link in one direction takes by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct LinkSpeed {
     /// Nanoseconds from the first byte's sending to its arrival.
     pub latency_ns: u64,
     /// Picoseconds between two bytes.
@@ -51,7 +51,7 @@ pub struct Line {
 
 #[derive(Clone, Copy, Debug)]
 struct Link {
-    line: Line,
+    speed: LinkSpeed,
     /// When the last byte sent has left.
     free_at: u64,
     /// When the last frame sent arrives.
@@ -76,12 +76,12 @@ impl Links {
         let at = timing.departs_ns(from, bytes, at);
         let key = u32::from(from.0) << 16 | u32::from(to.0);
         let link = self.links.entry(key).or_insert_with(|| Link {
-            line: timing.line(from, to),
+            speed: timing.link_speed(from, to),
             free_at: 0,
             last_arrival: 0,
         });
-        link.free_at = link.free_at.max(at) + bytes * link.line.byte_ps / 1000;
-        let arrival = link.free_at + link.line.latency_ns + timing.delay_ns(from, to);
+        link.free_at = link.free_at.max(at) + bytes * link.speed.byte_ps / 1000;
+        let arrival = link.free_at + link.speed.latency_ns + timing.delay_ns(from, to);
         link.last_arrival = link.last_arrival.max(arrival);
         link.last_arrival
     }

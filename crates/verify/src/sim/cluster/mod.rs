@@ -25,7 +25,7 @@ use std::collections::VecDeque;
 
 pub use content::{Content, FREED};
 pub(crate) use links::Even;
-pub use links::{Line, Timing};
+pub use links::{LinkSpeed, Timing};
 use multigrain_protocol::invalidation_tree::TreeShape;
 use multigrain_protocol::time_window::{Estimator, Window, window};
 use multigrain_protocol::{Input, Node, Turns, Words};

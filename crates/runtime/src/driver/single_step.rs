@@ -9,7 +9,7 @@
 
 #[cfg_attr(target_arch = "x86_64", path = "single_step_x86.rs")]
 #[cfg_attr(not(target_arch = "x86_64"), path = "single_step_other.rs")]
-mod single_step;
+mod arch;
 
 use core::cell::Cell;
 use core::ffi::c_void;
@@ -80,9 +80,9 @@ pub(super) unsafe fn is_stepped_here(context: *const c_void) -> bool {
     let Stepped { steps, count } = STEPPED.with(Cell::get);
     let Some(innermost) = count.checked_sub(1).map(|last| steps[last].place) else { return false };
     // SAFETY: as the caller says.
-    let place = unsafe { single_step::place(context) };
+    let place = unsafe { arch::place(context) };
     // SAFETY: as the caller says.
-    place == innermost && unsafe { single_step::is_stepped(context) }
+    place == innermost && unsafe { arch::is_stepped(context) }
 }
 
 /// Which instruction trapped; none where nothing can be stepped.
@@ -91,12 +91,12 @@ pub(super) unsafe fn is_stepped_here(context: *const c_void) -> bool {
 /// `context` is the third argument of a signal handler.
 pub(super) unsafe fn instruction(context: *const c_void) -> Option<Instruction> {
     // SAFETY: as the caller says.
-    unsafe { single_step::instruction(context) }
+    unsafe { arch::instruction(context) }
 }
 
 /// Whether an instruction can be stepped now: SIGTRAP's handler is the runtime's.
 pub(super) fn is_possible() -> bool {
-    single_step::is_ours()
+    arch::is_ours()
 }
 
 /// The instruction that the handler returns to is stepped.
@@ -105,11 +105,11 @@ pub(super) fn is_possible() -> bool {
 /// `context` is the third argument of a signal handler.
 pub(super) unsafe fn begin(context: *mut c_void) {
     // SAFETY: as the caller says.
-    let place = unsafe { single_step::place(context) };
+    let place = unsafe { arch::place(context) };
     // SAFETY: as the caller says.
-    let by_program = unsafe { single_step::is_stepped(context) };
+    let by_program = unsafe { arch::is_stepped(context) };
     // SAFETY: as the caller says.
-    let step = Step { place, by_program, blocked: unsafe { single_step::step(context) } };
+    let step = Step { place, by_program, blocked: unsafe { arch::step(context) } };
     STEPPED.with(|stepped| stepped.set(stepped.get().push(step)));
 }
 
@@ -120,6 +120,6 @@ pub(super) unsafe fn begin(context: *mut c_void) {
 pub(super) unsafe fn end(context: *mut c_void) -> Option<bool> {
     let Step { blocked, by_program, .. } = Stepped::pop()?;
     // SAFETY: as the caller says.
-    unsafe { single_step::end_step(context, blocked, by_program) };
+    unsafe { arch::end_step(context, blocked, by_program) };
     Some(by_program)
 }

@@ -1,4 +1,5 @@
-//! Threads of the program begin and end: by this the protocol knows which threads may write here.
+//! The live threads of this node: those of the program that have begun and not ended, by which the protocol knows
+//! which threads may write here. (Who starts and joins them: `threads/`.)
 //!
 //! A thread begins at its first call or trap, or before it runs if it is started through Multigrain.
 //! If this node has said at a barrier that nothing runs here, that is taken back first

@@ -6,9 +6,9 @@
 
 use multigrain_types::NodeId;
 
-use super::context::SyncContext;
-use super::input::SyncError;
-use super::small_map::SmallMap;
+use super::super::context::SyncContext;
+use super::super::input::SyncError;
+use super::super::small_map::SmallMap;
 use crate::effect::Effect;
 use crate::message::{
     BarrierMessage, ConditionMessage, Message, ReadWriteMessage, SemaphoreMessage, SyncMessage,
@@ -23,7 +23,7 @@ const MOST_WAITS: u32 = MAX_THREADS;
 
 /// The ids and threads of all nodes that have any.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
-pub(super) struct Uses(SmallMap<NodeId, Use>);
+pub(super) struct QuotaPerNode(SmallMap<NodeId, Use>);
 
 /// Those of one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
@@ -32,7 +32,7 @@ struct Use {
     waits: u32,
 }
 
-impl Uses {
+impl QuotaPerNode {
     /// An id's user has changed.
     pub(super) fn change(&mut self, before: Option<NodeId>, after: Option<NodeId>) {
         if before == after {

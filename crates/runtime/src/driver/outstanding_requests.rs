@@ -1,4 +1,4 @@
-//! Requests of the runtime that have not been answered yet, on both sides.
+//! Outstanding requests of the runtime, which have not been answered yet, on both sides.
 //!
 //! A thread waits for its answer before it asks again, so there is at most one request a thread of the job. That
 //! bounds what is kept for requests: look-ups of names to come, joins of running threads, areas being mapped,
@@ -16,12 +16,12 @@ use crate::frames::Asker;
 
 /// Threads of other nodes that wait for an answer of this one, and threads of this node that wait for one of another.
 #[derive(Debug, Default)]
-pub(crate) struct Unanswered {
+pub(crate) struct OutstandingRequests {
     theirs: BTreeSet<(u16, u32)>,
     ours: BTreeMap<u32, (NodeId, u8)>,
 }
 
-impl Unanswered {
+impl OutstandingRequests {
     /// A request has come; false if its thread does not exist, or waits for an answer already.
     #[must_use]
     pub(crate) fn open(&mut self, asker: Asker) -> bool {
@@ -68,28 +68,28 @@ mod tests {
     #[test]
     fn a_thread_asks_again_when_it_has_its_answer() {
         let asker = |node, thread| Asker { node: NodeId(node), thread: ThreadId(thread) };
-        let mut unanswered = Unanswered::default();
+        let mut outstanding = OutstandingRequests::default();
         assert!(
-            unanswered.open(asker(1, 0))
-                && unanswered.open(asker(1, 4095))
-                && unanswered.open(asker(2, 0))
+            outstanding.open(asker(1, 0))
+                && outstanding.open(asker(1, 4095))
+                && outstanding.open(asker(2, 0))
         );
-        assert!(!unanswered.open(asker(1, 0)), "it waits for its answer");
-        assert!(!unanswered.open(asker(1, 4096)), "no node has such a thread");
-        unanswered.close(asker(1, 0));
-        assert!(unanswered.open(asker(1, 0)));
+        assert!(!outstanding.open(asker(1, 0)), "it waits for its answer");
+        assert!(!outstanding.open(asker(1, 4096)), "no node has such a thread");
+        outstanding.close(asker(1, 0));
+        assert!(outstanding.open(asker(1, 0)));
     }
 
     #[test]
     fn an_answer_has_to_be_asked_for_and_comes_once_from_who_was_asked() {
-        let mut unanswered = Unanswered::default();
+        let mut outstanding = OutstandingRequests::default();
         let (one, other) = (NodeId(1), NodeId(2));
-        assert!(!unanswered.answered(ThreadId(3), one), "nobody asked");
-        unanswered.ask(ThreadId(3), one, 64);
-        assert!(unanswered.awaits_any(64) && !unanswered.awaits_any(65));
-        assert!(!unanswered.answered(ThreadId(3), other), "somebody else was asked");
-        assert!(!unanswered.answered(ThreadId(4), one), "somebody else asked");
-        assert!(unanswered.answered(ThreadId(3), one));
-        assert!(!unanswered.answered(ThreadId(3), one), "it has its answer");
+        assert!(!outstanding.answered(ThreadId(3), one), "nobody asked");
+        outstanding.ask(ThreadId(3), one, 64);
+        assert!(outstanding.awaits_any(64) && !outstanding.awaits_any(65));
+        assert!(!outstanding.answered(ThreadId(3), other), "somebody else was asked");
+        assert!(!outstanding.answered(ThreadId(4), one), "somebody else asked");
+        assert!(outstanding.answered(ThreadId(3), one));
+        assert!(!outstanding.answered(ThreadId(3), one), "it has its answer");
     }
 }

@@ -1,4 +1,4 @@
-//! Slower networks than the one at hand: which latency and bandwidth links are given.
+//! What `--emulate` says of a slower network than the one at hand: which latency and bandwidth links are given.
 
 use core::fmt;
 use core::str::FromStr;

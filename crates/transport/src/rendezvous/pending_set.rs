@@ -1,4 +1,4 @@
-//! The connections of a node that are no links yet, and the epoll set in which they wait with what else ends a wait.
+//! The pending connections of a node, which are no links yet, and the epoll set in which they wait with what else ends a wait.
 
 use super::pending::Pending;
 use crate::descriptor;
@@ -16,9 +16,9 @@ use std::time::Instant;
 /// Events taken from the kernel at once.
 const EVENTS: usize = 64;
 
-pub(super) struct Connections {
+pub(super) struct PendingSet {
     /// Connections to peers, by number.
-    reaching: BTreeMap<u64, Pending>,
+    connecting: BTreeMap<u64, Pending>,
     /// Connections that were accepted, by number: the oldest first, and so by their time.
     accepted: BTreeMap<u64, Pending>,
     set: OwnedFd,
@@ -26,7 +26,7 @@ pub(super) struct Connections {
     numbered: u64,
 }
 
-impl Connections {
+impl PendingSet {
     /// None, in a set with these other sources of input, by keys that are no numbers of connections.
     pub(super) fn new<'a>(
         others: impl Iterator<Item = (BorrowedFd<'a>, u64)>,
@@ -36,7 +36,7 @@ impl Connections {
             epoll::add(&set, source, EventData::new_u64(key), EventFlags::IN)
                 .map_err(TransportError::system("epoll_ctl"))?;
         }
-        Ok(Self { reaching: BTreeMap::new(), accepted: BTreeMap::new(), set, numbered: 0 })
+        Ok(Self { connecting: BTreeMap::new(), accepted: BTreeMap::new(), set, numbered: 0 })
     }
 
     pub(super) fn descriptor(&self) -> RawFd {
@@ -44,14 +44,14 @@ impl Connections {
     }
 
     /// Whether some connections to peers are under way.
-    pub(super) fn reach_somebody(&self) -> bool {
-        !self.reaching.is_empty()
+    pub(super) fn is_connecting(&self) -> bool {
+        !self.connecting.is_empty()
     }
 
     /// When something is due without an event.
     fn dues(&self) -> impl Iterator<Item = Instant> {
         let silent = self.accepted.values().next().and_then(Pending::until);
-        silent.into_iter().chain(self.reaching.values().filter_map(Pending::connects_until))
+        silent.into_iter().chain(self.connecting.values().filter_map(Pending::connects_until))
     }
 
     /// The keys of what is ready; returns when something is due, or at one of the `wakes`, at the latest.
@@ -88,7 +88,7 @@ impl Connections {
             }
         };
         one.watched = Some((key, interest));
-        let all = if one.until().is_some() { &mut self.accepted } else { &mut self.reaching };
+        let all = if one.until().is_some() { &mut self.accepted } else { &mut self.connecting };
         all.insert(key, one);
         done.map_err(TransportError::system("epoll_ctl"))
     }
@@ -96,7 +96,7 @@ impl Connections {
     /// Takes the connection of this number out, to be kept again or not; it stays in the set. (A closed one leaves that
     /// by itself.)
     pub(super) fn take(&mut self, key: u64) -> Option<Pending> {
-        self.reaching.remove(&key).or_else(|| self.accepted.remove(&key))
+        self.connecting.remove(&key).or_else(|| self.accepted.remove(&key))
     }
 
     /// A connection that was taken out is a link now.
@@ -121,7 +121,7 @@ impl Connections {
 
     /// The peer of one that is being connected, and whose host has not answered.
     pub(super) fn unanswered(&self) -> Option<NodeId> {
-        let mut open = self.reaching.values().filter(|one| one.connects_until().is_some());
+        let mut open = self.connecting.values().filter(|one| one.connects_until().is_some());
         open.next().and_then(Pending::peer)
     }
 
@@ -129,15 +129,15 @@ impl Connections {
     /// others still answer.
     pub(super) fn take_unanswered(&mut self) -> Option<Pending> {
         let now = Instant::now();
-        self.reaching.values().for_each(|one| one.link.look_after());
+        self.connecting.values().for_each(|one| one.link.look_after());
         let late = |one: &Pending| one.connects_until().is_some_and(|until| until <= now);
-        let key = self.reaching.iter().find_map(|(&key, one)| late(one).then_some(key))?;
-        self.reaching.remove(&key)
+        let key = self.connecting.iter().find_map(|(&key, one)| late(one).then_some(key))?;
+        self.connecting.remove(&key)
     }
 
     /// Takes all out.
     pub(super) fn take_all(&mut self) -> impl Iterator<Item = Pending> + use<> {
-        let reaching = core::mem::take(&mut self.reaching);
-        reaching.into_values().chain(core::mem::take(&mut self.accepted).into_values())
+        let connecting = core::mem::take(&mut self.connecting);
+        connecting.into_values().chain(core::mem::take(&mut self.accepted).into_values())
     }
 }

@@ -9,9 +9,12 @@
 //! late makes the network slower, never faster.
 #![expect(unsafe_code, reason = "copies to raw memory")]
 
+mod setting;
+
+pub use setting::{Emulation, EmulationError};
+
 use super::{Close, Link};
 use crate::descriptor::placed;
-use crate::emulation::Emulation;
 use crate::shim::{AtomicBool, Mutex, lock};
 use crate::span::{self, Span};
 use core::fmt;
