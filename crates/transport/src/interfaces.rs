@@ -21,7 +21,7 @@ pub struct Interface {
 
 /// What is known of a host by which others may reach it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Whereabouts {
+pub struct HostAddresses {
     /// Differs between machines, and between networks of one machine.
     pub machine: String,
     /// Its addresses.
@@ -61,7 +61,7 @@ pub fn parse_wish(text: &str) -> Result<Wish, String> {
     }
 }
 
-impl Whereabouts {
+impl HostAddresses {
     /// Those of this host.
     ///
     /// # Errors
@@ -102,9 +102,12 @@ fn reached_at() -> Option<IpAddr> {
 ///
 /// # Errors
 /// The host, by its place in the list, that has none that will do, and why.
-pub fn choose(hosts: &[Whereabouts], wish: Option<&Wish>) -> Result<Vec<IpAddr>, (usize, String)> {
+pub fn choose(
+    hosts: &[HostAddresses],
+    wish: Option<&Wish>,
+) -> Result<Vec<IpAddr>, (usize, String)> {
     if let Some(wish) = wish {
-        let chosen = |(place, host): (usize, &Whereabouts)| {
+        let chosen = |(place, host): (usize, &HostAddresses)| {
             let found = host.interfaces.iter().find(|interface| fits(interface, wish));
             found.map(|interface| interface.address).ok_or_else(|| (place, has_none(host, wish)))
         };
@@ -121,7 +124,7 @@ pub fn choose(hosts: &[Whereabouts], wish: Option<&Wish>) -> Result<Vec<IpAddr>,
     if let Some(chosen) = in_one_network(first, hosts) {
         return Ok(chosen);
     }
-    let alone = |(place, host): (usize, &Whereabouts)| {
+    let alone = |(place, host): (usize, &HostAddresses)| {
         let far = host.interfaces.iter().map(|interface| interface.address);
         let far = host.reached_at.into_iter().chain(far).find(|address| !address.is_loopback());
         let none = "it has no address but that of the loopback interface; bring its network up";
@@ -133,11 +136,11 @@ pub fn choose(hosts: &[Whereabouts], wish: Option<&Wish>) -> Result<Vec<IpAddr>,
 
 /// These addresses, if none is one at which another machine finds only itself.
 fn lead_elsewhere(
-    hosts: &[Whereabouts],
+    hosts: &[HostAddresses],
     chosen: Vec<IpAddr>,
 ) -> Result<Vec<IpAddr>, (usize, String)> {
     for (place, (host, at)) in hosts.iter().zip(&chosen).enumerate() {
-        let is_other = |one: &Whereabouts| one.machine != host.machine;
+        let is_other = |one: &HostAddresses| one.machine != host.machine;
         if at.is_loopback() && hosts.iter().any(is_other) {
             let why = "leads to no other host; name an interface or a network that does";
             return Err((place, format!("{at} {why}")));
@@ -153,7 +156,7 @@ fn lead_elsewhere(
 
 /// The addresses in the first network in which each host has one of its own. Networks that machines have
 /// inside, such as those of containers, give several of them the same address.
-fn in_one_network(first: &Whereabouts, hosts: &[Whereabouts]) -> Option<Vec<IpAddr>> {
+fn in_one_network(first: &HostAddresses, hosts: &[HostAddresses]) -> Option<Vec<IpAddr>> {
     let far = |interface: &&Interface| !interface.address.is_loopback();
     // The network that the launcher came by is one that works.
     let known = |interface: &&Interface| first.reached_at != Some(interface.address);
@@ -161,8 +164,9 @@ fn in_one_network(first: &Whereabouts, hosts: &[Whereabouts]) -> Option<Vec<IpAd
     networks.sort_by_key(known);
     networks.into_iter().find_map(|network| {
         let wish = Wish::Network(network.address, network.prefix);
-        let of =
-            |host: &Whereabouts| Some(host.interfaces.iter().find(|one| fits(one, &wish))?.address);
+        let of = |host: &HostAddresses| {
+            Some(host.interfaces.iter().find(|one| fits(one, &wish))?.address)
+        };
         let chosen: Vec<IpAddr> = hosts.iter().map(of).collect::<Option<_>>()?;
         let shared = |(i, a): (usize, &IpAddr)| {
             let before = chosen[..i].iter().zip(hosts).filter(|(b, _)| *b == a);
@@ -184,7 +188,7 @@ fn fits(interface: &Interface, wish: &Wish) -> bool {
     }
 }
 
-fn has_none(host: &Whereabouts, wish: &Wish) -> String {
+fn has_none(host: &HostAddresses, wish: &Wish) -> String {
     let what = match wish {
         Wish::Name(name) => format!("on the interface {name}"),
         Wish::Network(network, prefix) => format!("in the network {network}/{prefix}"),
@@ -210,7 +214,7 @@ fn bits(address: IpAddr) -> u8 {
 mod tests {
     use super::*;
 
-    fn host(machine: &str, addresses: &[&str]) -> Whereabouts {
+    fn host(machine: &str, addresses: &[&str]) -> HostAddresses {
         let interface = |text: &&str| {
             let (name, rest) = text.split_once(' ').unwrap();
             let (address, prefix) = rest.split_once('/').unwrap();
@@ -218,10 +222,10 @@ mod tests {
             Interface { name: name.to_owned(), address, prefix }
         };
         let interfaces = addresses.iter().map(interface).collect();
-        Whereabouts { machine: machine.to_owned(), interfaces, reached_at: None }
+        HostAddresses { machine: machine.to_owned(), interfaces, reached_at: None }
     }
 
-    fn chosen(hosts: &[Whereabouts], wish: Option<&str>) -> Vec<String> {
+    fn chosen(hosts: &[HostAddresses], wish: Option<&str>) -> Vec<String> {
         let wish = wish.map(|text| parse_wish(text).unwrap());
         let chosen = choose(hosts, wish.as_ref()).unwrap();
         chosen.iter().map(IpAddr::to_string).collect()
@@ -258,7 +262,7 @@ mod tests {
     #[test]
     fn addresses_at_which_other_machines_find_themselves_are_refused() {
         let apart = [host("a", &[LO, DOCKER]), host("b", &[LO, DOCKER])];
-        let refused = |hosts: &[Whereabouts], wish: Option<&str>| {
+        let refused = |hosts: &[HostAddresses], wish: Option<&str>| {
             choose(hosts, wish.map(|text| parse_wish(text).unwrap()).as_ref()).unwrap_err()
         };
         let (place, why) = refused(&apart, Some("lo"));

@@ -2,7 +2,7 @@
 
 use super::finding::Finding;
 use multigrain_transport::Ports;
-use multigrain_transport::interfaces::Whereabouts;
+use multigrain_transport::interfaces::HostAddresses;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, TcpListener, UdpSocket};
 
@@ -32,7 +32,7 @@ pub(super) fn loopback() -> Finding {
 /// Where other hosts reach this one.
 pub(super) fn interfaces(far: bool) -> Finding {
     let check = "interfaces";
-    let found = match Whereabouts::of_this_host() {
+    let found = match HostAddresses::of_this_host() {
         Ok(found) => found,
         Err(error) => {
             let (found, remedy) = (error.to_string(), "mount /proc, and /sys");

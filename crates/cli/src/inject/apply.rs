@@ -13,7 +13,7 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixStream};
 
 /// What half-open connections say: nothing, the start of a frame, and another protocol.
-const GREETINGS: [&[u8]; 3] = [b"", &[240, 0, 2, 0], b"GET / HTTP/1.1\r\n"];
+const FIRST_BYTES: [&[u8]; 3] = [b"", &[240, 0, 2, 0], b"GET / HTTP/1.1\r\n"];
 
 /// Does it; false if what it needs is not there yet.
 ///
@@ -36,9 +36,9 @@ pub(super) fn apply(fault: &Fault, job: &mut Running) -> io::Result<bool> {
         Fault::Silence { node, link } => with_link(job, node, link, links::deafen),
         Fault::Unauthenticated { node } => {
             let Some(node) = job.node(node) else { return Ok(false) };
-            for greeting in GREETINGS {
+            for first_bytes in FIRST_BYTES {
                 let connections =
-                    [unauthenticated(&node, greeting)?, unauthenticated(&node, greeting)?];
+                    [unauthenticated(&node, first_bytes)?, unauthenticated(&node, first_bytes)?];
                 // One of the two says that it will say no more, unless it was turned away by now.
                 let _ = shutdown(&connections[0], Shutdown::Write);
                 job.held.extend(connections);
@@ -90,17 +90,17 @@ fn with_link(
 
 /// A connection to a node's listening socket, with the beginning of a conversation, which the node
 /// may have broken off already.
-fn unauthenticated(node: &Process, greeting: &[u8]) -> io::Result<OwnedFd> {
+fn unauthenticated(node: &Process, first_bytes: &[u8]) -> io::Result<OwnedFd> {
     let rank = node.rank().unwrap_or(0) as usize;
     let peers = node.variable("MULTIGRAIN_PEERS").unwrap_or_default();
     let address = peers.split(',').nth(rank).unwrap_or_default();
     if let Some(name) = address.strip_prefix("unix:@") {
         let mut stream = UnixStream::connect_addr(&SocketAddr::from_abstract_name(name)?)?;
-        let _ = stream.write_all(greeting);
+        let _ = stream.write_all(first_bytes);
         return Ok(stream.into());
     }
     let mut stream = TcpStream::connect(address.strip_prefix("tcp:").unwrap_or(address))?;
-    let _ = stream.write_all(greeting);
+    let _ = stream.write_all(first_bytes);
     Ok(stream.into())
 }
 

@@ -6,7 +6,7 @@
 //! |---|---|
 //! | `options`, `apps`, `hostfile`, `slurm`, `program`, `executable`, `elf`, `quantity`, `error` | what the user asks for, and the error if it cannot be done |
 //! | `environment`, `variables`, `listen` | what a node starts with: variables and listening sockets |
-//! | `signalfd`, `node_signals`, `containment`, `needed_calls`, `cgroup`, `warden`, `agent_lines`, `agent_chunks`, `descriptor_limit`, `spawn`, `stdin` | processes, and that none of them is left over |
+//! | `signalfd`, `node_signals`, `containment`, `needed_calls`, `cgroup`, `warden`, `agent_pipes`, `agent_chunks`, `descriptor_limit`, `spawn`, `stdin` | processes, and that none of them is left over |
 //! | `phase`, `escalation`, `job`, `event_source`, `events`, `user_requests` | the table of a job's phases; the event loop: what each event does, the user's interrupts |
 //! | `control`, `output`, `writer`, `progress` | messages and output of nodes, and how they are printed |
 //! | `reports`: `deadlock`, `refused_connections`, `races` | what nodes report: deadlocks, refused connections, races |
@@ -17,7 +17,7 @@
 //! | `leftovers`, `summary`, `false_sharing` | the end |
 
 mod agent_chunks;
-mod agent_lines;
+mod agent_pipes;
 mod apps;
 mod cgroup;
 mod containment;

@@ -117,7 +117,8 @@ fn start(
     let (ours, theirs) =
         socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
             .map_err(|error| refused("the control channel", error.into()))?;
-    let enrolment = warden.enrolment().map_err(|error| refused("the control channel", error))?;
+    let registration =
+        warden.registration().map_err(|error| refused("the control channel", error))?;
 
     let program = plan
         .program_of(rank)
@@ -138,7 +139,7 @@ fn start(
     command.env("MULTIGRAIN_SECRET_FD", secret.as_raw_fd().to_string());
     command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
     let own = listeners.into_iter().chain([theirs, secret]).collect();
-    tie_to_launcher(&mut command, own, enrolment, (plan.descriptors, plan.signals));
+    tie_to_launcher(&mut command, own, registration, (plan.descriptors, plan.signals));
     let mut child = command
         .spawn()
         .map_err(|error| spawn_error(plan.nodes, rank, program.file.clone(), error))?;
@@ -172,14 +173,14 @@ fn secret_pipe(plan: &Plan, rank: u32) -> io::Result<OwnedFd> {
 /// terminal reaches it, and it asks for nothing there.
 pub(super) fn tie_helper_to_launcher(
     command: &mut Command,
-    enrolment: OwnedFd,
+    registration: OwnedFd,
     signals: Inherited,
 ) {
     let launcher = getpid();
     let prepare = move || {
         setsid()?;
         end_with(launcher)?;
-        warden::enrol(&enrolment)?;
+        warden::register(&registration)?;
         signals.restore()
     };
     // SAFETY: `prepare` makes system calls only, through rustix and libc, and allocates nothing.
@@ -207,13 +208,13 @@ fn end_with(launcher: Pid) -> io::Result<()> {
 fn tie_to_launcher(
     command: &mut Command,
     own: Vec<OwnedFd>,
-    enrolment: OwnedFd,
+    registration: OwnedFd,
     (descriptors, signals): (Rlimit, Inherited),
 ) {
     let launcher = getpid();
     let prepare = move || {
         end_with(launcher)?;
-        warden::enrol(&enrolment)?;
+        warden::register(&registration)?;
         signals.restore()?;
         for fd in &own {
             fcntl_setfd(fd, FdFlags::empty())?;

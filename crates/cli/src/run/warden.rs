@@ -17,7 +17,7 @@
 #![expect(unsafe_code, reason = "fork has no safe interface")]
 
 use super::agent_chunks::HEARTBEAT;
-use super::agent_lines::{self, Line, Lines};
+use super::agent_pipes::{self, AgentPipe, AgentPipes};
 use super::cgroup::{self, Cgroup};
 use super::leftovers;
 use clap::Args;
@@ -64,7 +64,7 @@ pub(super) struct Warden {
     /// None for one that was killed and has no successor.
     pid: Option<Pid>,
     socket: OwnedFd,
-    lines: Lines,
+    pipes: AgentPipes,
     mark: String,
     /// The directory of the job's control group.
     group: Option<PathBuf>,
@@ -110,23 +110,23 @@ impl Warden {
             pid => match Pid::from_raw(pid).filter(|_| pid > 0) {
                 pid @ Some(_) => {
                     let group = group.map(|group| group.path().to_path_buf());
-                    let lines = Lines::new(writer.try_clone()?);
+                    let pipes = AgentPipes::new(writer.try_clone()?);
                     let mark = mark.to_owned();
-                    Ok(Self { ward, pid, socket: writer, lines, mark, group, successors: 0 })
+                    Ok(Self { ward, pid, socket: writer, pipes, mark, group, successors: 0 })
                 }
                 None => Err(io::Error::last_os_error()),
             },
         }
     }
 
-    /// A descriptor for one node to write its process id to ([`enrol`]); close-on-exec.
-    pub(super) fn enrolment(&self) -> io::Result<OwnedFd> {
+    /// A descriptor for one node to write its process id to ([`register`]); close-on-exec.
+    pub(super) fn registration(&self) -> io::Result<OwnedFd> {
         self.socket.try_clone()
     }
 
     /// Has it say on this pipe to an agent that the launcher is there, while that is stopped.
-    pub(super) fn speak_for_launcher(&self, pipe: BorrowedFd<'_>) -> io::Result<Line> {
-        self.lines.open(pipe)
+    pub(super) fn speak_for_launcher(&self, pipe: BorrowedFd<'_>) -> io::Result<AgentPipe> {
+        self.pipes.open(pipe)
     }
 
     /// Puts another one in its place if it has been killed; where there can be none, a line that says so.
@@ -164,7 +164,7 @@ impl Warden {
         command.stdin(reader).stdout(launcher.try_clone()?).stderr(launcher);
         self.pid = Some(Pid::from_child(&command.spawn()?));
         self.socket = writer;
-        self.lines.hand_over(self.socket.try_clone()?);
+        self.pipes.hand_over(self.socket.try_clone()?);
         Ok(())
     }
 
@@ -191,7 +191,7 @@ impl Warden {
 }
 
 /// Tells the warden of this process, from between fork and exec: async-signal-safe.
-pub(super) fn enrol(socket: impl AsFd) -> io::Result<()> {
+pub(super) fn register(socket: impl AsFd) -> io::Result<()> {
     let pid = rustix::process::getpid().as_raw_nonzero().get();
     // Four bytes are sent whole or not at all.
     match send(socket, &pid.to_ne_bytes(), SendFlags::NOSIGNAL) {
@@ -265,13 +265,13 @@ fn seclude([reader, launcher]: [OwnedFd; 2]) -> io::Result<()> {
 /// Reads process ids until the launcher is gone, and nobody holds its end of the socket any more.
 fn read_groups(ward: Ward, held: &str) -> Vec<Pid> {
     let mut groups = Vec::new();
-    let mut lines = BTreeMap::new();
+    let mut pipes = BTreeMap::new();
     let (mut looks, mut stopped) = (0, 0);
     loop {
-        match wait(ward == Ward::Agent || !lines.is_empty()) {
-            Wake::Socket => match agent_lines::receive(io::stdin(), &mut lines) {
+        match wait(ward == Ward::Agent || !pipes.is_empty()) {
+            Wake::Socket => match agent_pipes::receive(io::stdin(), &mut pipes) {
                 Ok(Some(number)) if number > 0 => groups.extend(Pid::from_raw(number)),
-                // Of a line.
+                // Of a pipe.
                 Ok(Some(_)) => {}
                 Err(Errno::INTR) => {}
                 Ok(None) | Err(_) => return groups,
@@ -285,7 +285,7 @@ fn read_groups(ward: Ward, held: &str) -> Vec<Pid> {
                 }
             }
             Wake::Pulse if stopped_launcher().is_some() => {
-                lines.retain(|_, line| rustix::io::write(line, &HEARTBEAT) != Err(Errno::PIPE));
+                pipes.retain(|_, pipe| rustix::io::write(pipe, &HEARTBEAT) != Err(Errno::PIPE));
             }
             Wake::Pulse => {}
             Wake::Orphaned if looks == LOOKS => return groups,
@@ -318,11 +318,11 @@ enum Wake {
     Orphaned,
 }
 
-fn wait(has_lines: bool) -> Wake {
+fn wait(has_pipes: bool) -> Wake {
     let (socket, launcher) = (io::stdin(), io::stdout());
     let read = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
     let mut ends = [read(socket.as_fd()), read(launcher.as_fd())];
-    let period = has_lines.then_some(&PULSE_PERIOD);
+    let period = has_pipes.then_some(&PULSE_PERIOD);
     loop {
         match poll(&mut ends, period) {
             Ok(0) => return Wake::Pulse,

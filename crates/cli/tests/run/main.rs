@@ -25,8 +25,8 @@ fn a_program_that_knows_nothing_of_us_runs_on_every_node() {
 #[test]
 fn the_environment_is_that_of_the_contract() {
     let options = "-n 2 -t 3 --guard mprotect --wait block --manager spread --shared 1G --chunk 4 \
-                   --consistency lazy-release --check-races --transport tcp -x GREETING=a=b --no-tag-output";
-    let script = "[ $MULTIGRAIN_RANK = 1 ] && env | grep -E '^(MULTIGRAIN_|GREETING)'; exit 0";
+                   --consistency lazy-release --check-races --transport tcp -x BANNER=a=b --no-tag-output";
+    let script = "[ $MULTIGRAIN_RANK = 1 ] && env | grep -E '^(MULTIGRAIN_|BANNER)'; exit 0";
     let ended = run(&mut launcher(options, script));
     let variables: BTreeMap<&str, &str> =
         ended.out.lines().filter_map(|line| line.split_once('=')).collect();
@@ -41,7 +41,7 @@ fn the_environment_is_that_of_the_contract() {
         ("MULTIGRAIN_CHUNK", "4"),
         ("MULTIGRAIN_CONSISTENCY", "lazy-release"),
         ("MULTIGRAIN_CHECK_RACES", "on"),
-        ("GREETING", "a=b"),
+        ("BANNER", "a=b"),
     ] {
         assert_eq!(variables.get(name), Some(&value), "{name}");
     }

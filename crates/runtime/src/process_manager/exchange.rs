@@ -11,7 +11,7 @@ use core::fmt::Write as _;
 use std::net::IpAddr;
 use std::os::fd::{IntoRawFd, OwnedFd};
 
-use multigrain_transport::interfaces::{self, Whereabouts, Wish, parse_wish};
+use multigrain_transport::interfaces::{self, HostAddresses, Wish, parse_wish};
 use multigrain_transport::{
     Address, AddressKind, Credentials, Pin, Ports, Transport, TransportError, UnixName,
 };
@@ -34,7 +34,7 @@ const TCP: &str = "multigrain-tcp";
 /// What each node says of itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Card {
-    whereabouts: Whereabouts,
+    addresses: HostAddresses,
     /// For nodes of its machine.
     unix: String,
     /// Of where the program's functions lie.
@@ -99,7 +99,7 @@ pub(super) fn meet(
     };
     let (credentials, certificate) = Credentials::of_its_own().map_err(system)?;
     let card = Card {
-        whereabouts: whereabouts()?,
+        addresses: addresses()?,
         unix,
         functions: Program::of_this_process().place(),
         settings: fingerprint(format!("{config:?} {encrypt:?}").as_bytes()),
@@ -126,11 +126,11 @@ pub(super) fn meet(
             all.collect::<Result<Vec<String>, Error>>()?
         }
     };
-    let here = &cards[usize::from(own)].whereabouts.machine;
-    let far = cards.iter().any(|card| card.whereabouts.machine != *here);
+    let here = &cards[usize::from(own)].addresses.machine;
+    let far = cards.iter().any(|card| card.addresses.machine != *here);
     let credentials = credentials.trusting(cards.iter().map(|card| card.certificate).collect());
     let address = |(rank, card): (usize, &Card)| {
-        let near = transport.uses(AddressKind::Unix) && card.whereabouts.machine == *here;
+        let near = transport.uses(AddressKind::Unix) && card.addresses.machine == *here;
         let text = if near { &card.unix } else { &tcp[rank] };
         text.parse().map_err(|error| Error::System(format!("node {rank}: {error}")))
     };
@@ -164,8 +164,8 @@ fn encrypt(variables: &Variables<'_>) -> Result<Encrypt, Error> {
 }
 
 /// Where this process is. An environment that was passed on may name another host's address.
-fn whereabouts() -> Result<Whereabouts, Error> {
-    let found = Whereabouts::of_this_host();
+fn addresses() -> Result<HostAddresses, Error> {
+    let found = HostAddresses::of_this_host();
     let mut found =
         found.map_err(|error| Error::System(format!("the network interfaces: {error}")))?;
     let own = |at: &IpAddr| found.interfaces.iter().any(|one| one.address == *at);
@@ -201,10 +201,10 @@ fn tcp_address(
     transport: Transport,
     wish: Option<&Wish>,
 ) -> Result<Option<IpAddr>, Error> {
-    let mut hosts: Vec<Whereabouts> = Vec::new();
+    let mut hosts: Vec<HostAddresses> = Vec::new();
     for card in cards {
-        if hosts.iter().all(|host| host.machine != card.whereabouts.machine) {
-            hosts.push(card.whereabouts.clone());
+        if hosts.iter().all(|host| host.machine != card.addresses.machine) {
+            hosts.push(card.addresses.clone());
         }
     }
     if hosts.len() == 1 && transport.uses(AddressKind::Unix) {
@@ -216,13 +216,13 @@ fn tcp_address(
             "MULTIGRAIN_TRANSPORT cannot be {transport} in a job on {hosts} hosts: it is {others}"
         )));
     }
-    let node_of = |host: &Whereabouts| {
-        cards.iter().position(|card| card.whereabouts.machine == host.machine).unwrap_or(0)
+    let node_of = |host: &HostAddresses| {
+        cards.iter().position(|card| card.addresses.machine == host.machine).unwrap_or(0)
     };
     let addresses = interfaces::choose(&hosts, wish).map_err(|(host, why)| {
         invalid(format!("MULTIGRAIN_INTERFACE: the host of node {}: {why}", node_of(&hosts[host])))
     })?;
-    let here = &cards[own].whereabouts.machine;
+    let here = &cards[own].addresses.machine;
     Ok(hosts.iter().position(|host| host.machine == *here).map(|host| addresses[host]))
 }
 
@@ -367,9 +367,9 @@ mod tests {
     fn card(machine: &str, address: &str) -> Card {
         let (name, address) = ("eth0".to_owned(), address.parse().unwrap());
         let interfaces = vec![interfaces::Interface { name, address, prefix: 24 }];
-        let whereabouts = Whereabouts { machine: machine.to_owned(), interfaces, reached_at: None };
+        let addresses = HostAddresses { machine: machine.to_owned(), interfaces, reached_at: None };
         Card {
-            whereabouts,
+            addresses,
             unix: "unix:@x".to_owned(),
             functions: 1,
             settings: 1,

@@ -1,8 +1,8 @@
 //! All agents of a job, as the launcher's event loop sees them; none in a job on this host alone.
 
 use super::super::event_source::Source;
+use super::agent_handle::AgentHandle;
 use super::channel::{PATIENCE, PERIOD};
-use super::contact::Contact;
 use super::messages::{Order, Word};
 use super::sweep::Sweep;
 use rustix::event::epoll::{self, EventFlags};
@@ -20,7 +20,7 @@ const TELL_WAIT: Duration = Duration::from_millis(200);
 /// The agents; when this is dropped, they are told to go, and waited for, though not for long.
 #[derive(Default)]
 pub(in super::super) struct Agents {
-    pub(super) contacts: Vec<Contact>,
+    pub(super) handles: Vec<AgentHandle>,
     /// This launcher's build, which is theirs.
     pub(super) own: String,
     /// Process ids of the nodes, by rank.
@@ -35,19 +35,19 @@ pub(in super::super) struct Agents {
 impl Agents {
     /// Nobody yet.
     pub(super) fn new(own: String, input: bool) -> Self {
-        let (contacts, pids, addresses) = (Vec::new(), Vec::new(), Vec::new());
-        Self { contacts, own, pids, addresses, input, paused: false }
+        let (handles, pids, addresses) = (Vec::new(), Vec::new(), Vec::new());
+        Self { handles, own, pids, addresses, input, paused: false }
     }
 
     /// Whether the job is on this host alone.
     pub(in super::super) fn is_empty(&self) -> bool {
-        self.contacts.is_empty()
+        self.handles.is_empty()
     }
 
     /// Nodes of the job: by rank, the process id and the host of each.
     pub(in super::super) fn nodes(&self) -> Vec<(i32, String)> {
-        let of = |contact: &Contact| vec![contact.host().to_owned(); contact.ranks().len()];
-        self.pids.iter().copied().zip(self.contacts.iter().flat_map(of)).collect()
+        let of = |handle: &AgentHandle| vec![handle.host().to_owned(); handle.ranks().len()];
+        self.pids.iter().copied().zip(self.handles.iter().flat_map(of)).collect()
     }
 
     /// Whether nodes of another host may be at this address.
@@ -62,9 +62,9 @@ impl Agents {
 
     /// Reports what they say.
     pub(in super::super) fn register(&self, set: &OwnedFd) -> io::Result<()> {
-        for (host, contact) in self.contacts.iter().enumerate() {
-            epoll::add(set, contact.input(), Source::Agent(host).data(), EventFlags::IN)?;
-            if let Some(complaints) = contact.complaints() {
+        for (host, handle) in self.handles.iter().enumerate() {
+            epoll::add(set, handle.input(), Source::Agent(host).data(), EventFlags::IN)?;
+            if let Some(complaints) = handle.complaints() {
                 epoll::add(set, complaints, Source::Complaint(host).data(), EventFlags::IN)?;
             }
         }
@@ -73,37 +73,37 @@ impl Agents {
 
     /// Children of the launcher that are not left over.
     pub(in super::super) fn commands(&self) -> impl Iterator<Item = Pid> {
-        self.contacts.iter().map(Contact::pid)
+        self.handles.iter().map(AgentHandle::pid)
     }
 
     /// The name of a host.
     pub(in super::super) fn host(&self, host: usize) -> &str {
-        self.contacts[host].host()
+        self.handles[host].host()
     }
 
     /// The ranks on a host.
     pub(in super::super) fn ranks(&self, host: usize) -> std::ops::Range<usize> {
-        let ranks = self.contacts[host].ranks();
+        let ranks = self.handles[host].ranks();
         // Ranks are 1024 at most.
         ranks.start as usize..ranks.end as usize
     }
 
     /// Tells all.
     pub(in super::super) fn tell_all(&mut self, order: &Order) {
-        self.contacts.iter_mut().for_each(|contact| contact.tell(order));
+        self.handles.iter_mut().for_each(|handle| handle.tell(order));
     }
 
     /// Asks what the threads of a node wait for.
     pub(in super::super) fn ask(&mut self, rank: usize, question: u64) {
         let Ok(rank) = u32::try_from(rank) else { return };
-        let of = self.contacts.iter_mut().find(|contact| contact.ranks().contains(&rank));
-        of.into_iter().for_each(|contact| contact.tell(&Order::Ask { rank, question }));
+        let of = self.handles.iter_mut().find(|handle| handle.ranks().contains(&rank));
+        of.into_iter().for_each(|handle| handle.tell(&Order::Ask { rank, question }));
     }
 
     /// Input for node 0, or its end.
     pub(in super::super) fn give_input(&mut self, bytes: Vec<u8>) {
         let order = if bytes.is_empty() { Order::EndOfInput } else { Order::Input(bytes) };
-        self.contacts.iter_mut().take(1).for_each(|contact| contact.tell(&order));
+        self.handles.iter_mut().take(1).for_each(|handle| handle.tell(&order));
     }
 
     /// Whether output is to be held back.
@@ -122,9 +122,9 @@ impl Agents {
     /// The launcher is about to be stopped: what it has told is to be on its way.
     pub(in super::super) fn flush(&mut self) {
         let start = Instant::now();
-        let waits = |contact: &Contact| contact.is_there() && contact.output().is_some();
-        while self.contacts.iter().any(waits) && start.elapsed() < TELL_WAIT {
-            self.contacts.iter_mut().for_each(Contact::beat);
+        let waits = |handle: &AgentHandle| handle.is_there() && handle.output().is_some();
+        while self.handles.iter().any(waits) && start.elapsed() < TELL_WAIT {
+            self.handles.iter_mut().for_each(AgentHandle::beat);
             std::thread::yield_now();
         }
     }
@@ -134,7 +134,7 @@ impl Agents {
     /// # Errors
     /// Nothing more comes from it: why, in words.
     pub(in super::super) fn read(&mut self, host: usize, buffer: &mut [u8]) -> Result<(), String> {
-        self.contacts[host].read(buffer)
+        self.handles[host].read(buffer)
     }
 
     /// The next word of a host.
@@ -142,51 +142,51 @@ impl Agents {
     /// # Errors
     /// It is none.
     pub(in super::super) fn next(&mut self, host: usize) -> Result<Option<Word>, String> {
-        self.contacts[host].next(&self.own)
+        self.handles[host].next(&self.own)
     }
 
     /// What is complained about at a host.
     pub(in super::super) fn complaints(&mut self, host: usize, buffer: &mut [u8]) -> Vec<String> {
         // At their end, the closed descriptor leaves the set by itself.
-        self.contacts[host].read_complaints(buffer)
+        self.handles[host].read_complaints(buffer)
     }
 
     /// How many there are.
     pub(in super::super) fn hosts(&self) -> usize {
-        self.contacts.len()
+        self.handles.len()
     }
 
     /// A time by a host's monotonic clock, by ours.
     pub(in super::super) fn by_our_clock(&self, host: usize, at: Duration) -> Duration {
-        self.contacts[host].by_our_clock(at)
+        self.handles[host].by_our_clock(at)
     }
 
     /// Nothing of this host's nodes is left.
     pub(in super::super) fn is_swept(&mut self, host: usize) {
-        self.contacts[host].has_swept();
+        self.handles[host].has_swept();
     }
 
     /// Whether nothing is left on any host that can be asked.
     pub(in super::super) fn are_swept(&self) -> bool {
-        self.contacts.iter().all(Contact::is_swept)
+        self.handles.iter().all(AgentHandle::is_swept)
     }
 
     /// A host is lost; false if that is known.
     pub(in super::super) fn give_up(&mut self, host: usize, set: &OwnedFd, why: &str) -> bool {
-        let contact = &mut self.contacts[host];
-        let new = contact.is_there();
+        let handle = &mut self.handles[host];
+        let new = handle.is_there();
         if new {
-            contact.give_up(why);
-            let _ = epoll::delete(set, contact.input());
+            handle.give_up(why);
+            let _ = epoll::delete(set, handle.input());
         }
         new
     }
 
     /// Says that the launcher is there; the hosts that have said nothing for too long, and why that is so.
     pub(in super::super) fn beat(&mut self) -> Vec<(usize, String)> {
-        self.contacts.iter_mut().for_each(Contact::beat);
-        let silent = |(host, contact): (usize, &mut Contact)| contact.is_silent().then_some(host);
-        let silent = self.contacts.iter_mut().enumerate().filter_map(silent);
+        self.handles.iter_mut().for_each(AgentHandle::beat);
+        let silent = |(host, handle): (usize, &mut AgentHandle)| handle.is_silent().then_some(host);
+        let silent = self.handles.iter_mut().enumerate().filter_map(silent);
         silent.map(|host| (host, silence())).collect()
     }
 
@@ -204,12 +204,12 @@ pub(super) fn silence() -> String {
 impl Drop for Agents {
     fn drop(&mut self) {
         self.tell_all(&Order::End);
-        self.contacts.iter_mut().for_each(Contact::beat);
+        self.handles.iter_mut().for_each(AgentHandle::beat);
         let start = Instant::now();
-        let sweeps: Vec<Sweep> = self.contacts.iter_mut().filter_map(Contact::sweep).collect();
-        for contact in std::mem::take(&mut self.contacts) {
-            let limit = if contact.is_greeted() { END_WAIT } else { Duration::ZERO };
-            contact.end(limit.saturating_sub(start.elapsed()));
+        let sweeps: Vec<Sweep> = self.handles.iter_mut().filter_map(AgentHandle::sweep).collect();
+        for handle in std::mem::take(&mut self.handles) {
+            let limit = if handle.has_spoken() { END_WAIT } else { Duration::ZERO };
+            handle.end(limit.saturating_sub(start.elapsed()));
         }
         for sweep in sweeps {
             sweep.end(END_WAIT.saturating_sub(start.elapsed()));

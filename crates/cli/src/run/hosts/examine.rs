@@ -37,8 +37,8 @@ pub(in super::super) fn examine(
         Err(LaunchError::Host { why, .. }) => return Ok(none_started(reach, &why)),
         Err(error) => return Err(error),
     };
-    for (contact, share) in agents.contacts.iter_mut().zip(reach.shares) {
-        contact.tell(&Order::Examine(Examination {
+    for (handle, share) in agents.handles.iter_mut().zip(reach.shares) {
+        handle.tell(&Order::Examine(Examination {
             needs: needs(share),
             directory: directory.as_os_str().as_bytes().to_vec(),
             program: program.map(|program| program.as_os_str().as_bytes().to_vec()),
@@ -167,7 +167,7 @@ fn meet<'a>(
     if hosts.len() < 2 {
         return Ok(Vec::new());
     }
-    let places: Vec<_> = hosts.iter().map(|(_, examined)| examined.whereabouts.clone()).collect();
+    let places: Vec<_> = hosts.iter().map(|(_, examined)| examined.addresses.clone()).collect();
     let chosen = interfaces::choose(&places, reach.place.interface.as_ref());
     chosen.map_err(|(host, why)| {
         let (found, remedy) =

@@ -32,8 +32,8 @@ pub(super) fn links(
     let hosts = u32::try_from(addresses.len()).unwrap_or(u32::MAX);
     // Each answer has a time of its own.
     let again = || Reach { began: Instant::now() + ANSWER_WAIT, ..*reach };
-    for (contact, at) in agents.contacts.iter_mut().zip(addresses) {
-        at.iter().for_each(|&at| contact.tell(&Order::Listen { at, ports, hosts }));
+    for (handle, at) in agents.handles.iter_mut().zip(addresses) {
+        at.iter().for_each(|&at| handle.tell(&Order::Listen { at, ports, hosts }));
     }
     let listening = again().gather_each(agents, Word::listening)?;
     let mut found = Vec::new();
@@ -53,9 +53,9 @@ pub(super) fn links(
     for (own, (place, _)) in listeners.iter().enumerate() {
         tried[*place] = targets(own, listeners.len()).map(|one| &listeners[one]).collect();
     }
-    for (contact, others) in agents.contacts.iter_mut().zip(&tried) {
+    for (handle, others) in agents.handles.iter_mut().zip(&tried) {
         let to = others.iter().map(|(_, address)| address.clone()).collect();
-        contact.tell(&Order::Connect { to });
+        handle.tell(&Order::Connect { to });
     }
     let answers = again().gather_each(agents, Word::connected)?;
     for (place, (others, answer)) in tried.iter().zip(answers).enumerate() {

@@ -1,11 +1,11 @@
 //! What the launcher and the agent of a host say to each other: [`Order`]s one way, [`Word`]s the other.
 //!
-//! Both ends are of one build, which [`GREETING`] ensures before the first message: so there are no versions here.
+//! Both ends are of one build, which [`BANNER`] ensures before the first message: so there are no versions here.
 //! Their form on the channel is `hosts/frame.rs`'s.
 
 use super::super::verdict::Status;
 use crate::host::{Finding, Needs};
-use multigrain_transport::interfaces::Whereabouts;
+use multigrain_transport::interfaces::HostAddresses;
 use multigrain_transport::{Ports, Transport};
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 /// What an agent says first: all that comes before is what a shell says at login. The build of the agent
 /// follows, and a line end.
-pub(super) const GREETING: &str = "multigrain agent, build ";
+pub(super) const BANNER: &str = "multigrain agent, build ";
 
 /// How long an agent that looks whether another host is reached waits for an answer.
 pub(super) const ANSWER_WAIT: Duration = Duration::from_secs(2);
@@ -192,7 +192,7 @@ pub(in super::super) struct Examination {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(in super::super) struct Examined {
     pub(super) findings: Vec<Finding>,
-    pub(super) whereabouts: Whereabouts,
+    pub(super) addresses: HostAddresses,
     /// Of the program, if one is named: files that have to be the same on all hosts, or why there are none.
     pub(super) files: Result<Vec<Built>, String>,
     /// Since 1970, by the host's clock.
@@ -202,7 +202,7 @@ pub(in super::super) struct Examined {
 /// What an agent finds on its host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(in super::super) struct Found {
-    pub(super) whereabouts: Whereabouts,
+    pub(super) addresses: HostAddresses,
     /// Files that have to be the same on all hosts: what each is, its path, and its build.
     pub(super) files: Vec<Built>,
 }

@@ -5,17 +5,17 @@
 //! | `messages`, `frame`, `channel` | the messages between launcher and agent, their bytes, and how each end notices that the other is gone |
 //! | `builds` | whether all hosts have the same program |
 //! | `agent/` | the agent |
-//! | `contact`, `agents` | the launcher's end of one of them, and of all |
+//! | `agent_handle`, `agents` | the launcher's end of one of them, and of all |
 //! | `remote_shell` | starts an agent on every host, by ssh, srun or a command of the user's |
 //! | `sweep` | ends what an agent has left that was killed together with its warden |
 //! | `start` | from the list of hosts to running nodes |
 //! | `examine`, `links` | all hosts are examined, and what leads from one to the other, and nothing is run (`doctor`) |
 
 mod agent;
+mod agent_handle;
 mod agents;
 mod builds;
 mod channel;
-mod contact;
 mod examine;
 mod frame;
 mod links;

@@ -7,9 +7,9 @@ use super::super::options::PlaceArgs;
 use super::super::signalfd::Signals;
 use super::super::slurm::Allocation;
 use super::super::warden::Warden;
+use super::agent_handle::{AgentHandle, NOT_STARTED};
 use super::agents::{Agents, silence};
 use super::builds;
-use super::contact::{Contact, NOT_STARTED};
 use super::messages::Word;
 use multigrain_types::exit_codes::LAUNCHER_FAILED;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -76,9 +76,9 @@ impl Reach<'_> {
         let mut agents = Agents::new(own, input);
         for share in self.shares {
             let (command, name) = self.command(&share.host, &agent);
-            let started = Contact::start(share, &command, self.warden, self.signals.before());
+            let started = AgentHandle::start(share, &command, self.warden, self.signals.before());
             let at = |error| LaunchError::of_host(&share.host, 125, not_started(&name, &error));
-            agents.contacts.push(started.map_err(at)?);
+            agents.handles.push(started.map_err(at)?);
         }
         Ok(agents)
     }
@@ -157,34 +157,34 @@ impl Reach<'_> {
         is_enough: impl Fn(&Answers<T>) -> bool,
     ) -> Result<Answers<T>, LaunchError> {
         // Nothing comes from those that are gone.
-        let gone = |contact: &Contact| {
-            let why = contact.gone()?.to_owned();
-            Some(Err(LaunchError::of_host(contact.host(), LAUNCHER_FAILED, why)))
+        let gone = |handle: &AgentHandle| {
+            let why = handle.gone()?.to_owned();
+            Some(Err(LaunchError::of_host(handle.host(), LAUNCHER_FAILED, why)))
         };
-        let mut answers: Answers<T> = agents.contacts.iter().map(gone).collect();
+        let mut answers: Answers<T> = agents.handles.iter().map(gone).collect();
         let mut buffer = vec![0; 64 << 10];
         while answers.iter().any(Option::is_none) && !is_enough(&answers) {
             self.check()?;
-            wait(&agents.contacts, self.signals);
+            wait(&agents.handles, self.signals);
             let own = agents.own.clone();
-            for (contact, answer) in agents.contacts.iter_mut().zip(&mut answers) {
-                contact.beat();
-                let _ = contact.read_complaints(&mut buffer);
-                if !contact.is_there() {
+            for (handle, answer) in agents.handles.iter_mut().zip(&mut answers) {
+                handle.beat();
+                let _ = handle.read_complaints(&mut buffer);
+                if !handle.is_there() {
                     continue;
                 }
-                let read = contact.read(&mut buffer);
+                let read = handle.read(&mut buffer);
                 // What comes after the answer stays in the channel: its nodes may run while others start.
                 if answer.is_none() {
-                    *answer = received(contact, &own, &pick).transpose();
+                    *answer = received(handle, &own, &pick).transpose();
                 }
                 if answer.is_none() {
-                    let gone = read.err().or_else(|| contact.is_lost().then(silence));
-                    let lost = gone.map(|why| LaunchError::of_host(contact.host(), 125, why));
-                    *answer = lost.or_else(|| self.late(contact)).map(Err);
+                    let gone = read.err().or_else(|| handle.is_lost().then(silence));
+                    let lost = gone.map(|why| LaunchError::of_host(handle.host(), 125, why));
+                    *answer = lost.or_else(|| self.late(handle)).map(Err);
                 }
                 if let Some(Err(error)) = answer {
-                    contact.give_up(&error.to_string());
+                    handle.give_up(&error.to_string());
                 }
             }
         }
@@ -205,26 +205,26 @@ impl Reach<'_> {
     }
 
     /// Why an agent that has not answered is given up, if its time is over.
-    fn late(&self, contact: &Contact) -> Option<LaunchError> {
+    fn late(&self, handle: &AgentHandle) -> Option<LaunchError> {
         let limit = self.place.boot_timeout.unwrap_or(START_WAIT);
         let why = format!(
             "no answer in {} s; try to log in there, or give it longer with --boot-timeout",
             limit.as_secs_f64()
         );
         let is_over = self.began.elapsed() >= limit;
-        is_over.then(|| LaunchError::of_host(contact.host(), 125, why))
+        is_over.then(|| LaunchError::of_host(handle.host(), 125, why))
     }
 }
 
 /// The answer of an agent, if it is there.
 fn received<T>(
-    contact: &mut Contact,
+    handle: &mut AgentHandle,
     own: &str,
     pick: impl Fn(Word) -> Option<T>,
 ) -> Result<Option<T>, LaunchError> {
-    let host = contact.host().to_owned();
+    let host = handle.host().to_owned();
     let at = |code, why| LaunchError::of_host(&host, code, why);
-    while let Some(word) = contact.next(own).map_err(|why| at(125, why))? {
+    while let Some(word) = handle.next(own).map_err(|why| at(125, why))? {
         if let Word::Failed { code, why } = word {
             return Err(at(code, why));
         }
@@ -237,14 +237,14 @@ fn received<T>(
 }
 
 /// Waits until something arrives, or a while.
-fn wait(contacts: &[Contact], signals: &Signals) {
+fn wait(handles: &[AgentHandle], signals: &Signals) {
     let signals = signals.as_fd();
     let mut set = vec![PollFd::from_borrowed_fd(signals, PollFlags::IN)];
-    for contact in contacts.iter().filter(|contact| contact.is_there()) {
-        set.push(PollFd::from_borrowed_fd(contact.input(), PollFlags::IN));
-        let complaints = contact.complaints();
+    for handle in handles.iter().filter(|handle| handle.is_there()) {
+        set.push(PollFd::from_borrowed_fd(handle.input(), PollFlags::IN));
+        let complaints = handle.complaints();
         set.extend(complaints.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
-        set.extend(contact.output().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::OUT)));
+        set.extend(handle.output().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::OUT)));
     }
     let _ = poll(&mut set, Some(&LOOK));
 }

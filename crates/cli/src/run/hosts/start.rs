@@ -4,12 +4,12 @@
 use super::super::environment;
 use super::super::error::LaunchError;
 use super::super::options::RunArgs;
+use super::agent_handle::AgentHandle;
 use super::agents::Agents;
 use super::builds;
-use super::contact::Contact;
 use super::messages::{Found, Job, Order, Word};
 use super::remote_shell::Reach;
-use multigrain_transport::interfaces::{self, Whereabouts};
+use multigrain_transport::interfaces::{self, HostAddresses};
 use multigrain_transport::{AddressKind, Transport};
 use std::net::IpAddr;
 use std::os::unix::ffi::OsStrExt;
@@ -50,9 +50,9 @@ impl Start<'_> {
         self.compare(&found)?;
         let tcp = self.tcp(&found)?;
         agents.addresses = tcp.iter().flatten().copied().collect();
-        for (contact, (share, tcp)) in agents.contacts.iter_mut().zip(shares.iter().zip(&tcp)) {
+        for (handle, (share, tcp)) in agents.handles.iter_mut().zip(shares.iter().zip(&tcp)) {
             let unix = transport.uses(AddressKind::Unix);
-            contact.tell(&Order::Bind {
+            handle.tell(&Order::Bind {
                 transport,
                 unix: unix && (share.ranks.len() > 1 || tcp.is_none()),
                 tcp: *tcp,
@@ -60,13 +60,13 @@ impl Start<'_> {
             });
         }
         let bound = reach.gather(&mut agents, Word::bound)?;
-        for (host, contact) in agents.contacts.iter_mut().enumerate() {
+        for (host, handle) in agents.handles.iter_mut().enumerate() {
             let seen = |(of, (near, far)): (usize, &(Vec<String>, Vec<String>))| {
                 if of == host { near.clone() } else { far.clone() }
             };
             let peers = bound.iter().enumerate().flat_map(seen).collect();
-            let own = contact.ranks().filter_map(|rank| credentials.get(rank as usize));
-            contact.tell(&Order::Start {
+            let own = handle.ranks().filter_map(|rank| credentials.get(rank as usize));
+            handle.tell(&Order::Start {
                 peers,
                 secret: secret.to_owned(),
                 credentials: own.cloned().collect(),
@@ -74,7 +74,7 @@ impl Start<'_> {
         }
         let pids = reach.gather(&mut agents, Word::started)?;
         agents.pids = pids.concat();
-        agents.contacts.iter_mut().for_each(Contact::forgive);
+        agents.handles.iter_mut().for_each(AgentHandle::forgive);
         Ok(agents)
     }
 
@@ -84,19 +84,19 @@ impl Start<'_> {
         let directory = std::env::current_dir();
         let directory = directory
             .map_err(|error| LaunchError::system("the current directory", nodes, error))?;
-        for contact in &mut agents.contacts {
+        for handle in &mut agents.handles {
             let job = Job {
                 id: self.job.to_owned(),
                 nodes,
-                first: contact.ranks().start,
-                end: contact.ranks().end,
+                first: handle.ranks().start,
+                end: handle.ranks().end,
                 directory: directory.as_os_str().as_bytes().to_vec(),
                 command: self.args.command.iter().map(|word| word.as_bytes().to_vec()).collect(),
                 variables: variables.to_vec(),
                 input: self.input,
             };
-            contact.sweep_by(self.reach.sweep(contact.host(), &job.mark()));
-            contact.tell(&Order::Look(job));
+            handle.sweep_by(self.reach.sweep(handle.host(), &job.mark()));
+            handle.tell(&Order::Look(job));
         }
         Ok(())
     }
@@ -114,7 +114,7 @@ impl Start<'_> {
         if alone && interface.is_none() {
             return Ok(vec![None]);
         }
-        let hosts: Vec<Whereabouts> = found.iter().map(|host| host.whereabouts.clone()).collect();
+        let hosts: Vec<HostAddresses> = found.iter().map(|host| host.addresses.clone()).collect();
         let chosen = interfaces::choose(&hosts, interface);
         let option = if interface.is_some() { "--interface: " } else { "" };
         let refused = |(place, why): (usize, String)| {

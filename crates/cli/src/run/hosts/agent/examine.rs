@@ -4,7 +4,7 @@ use super::super::super::program;
 use super::super::builds;
 use super::super::messages::{Examination, Examined};
 use crate::host;
-use multigrain_transport::interfaces::Whereabouts;
+use multigrain_transport::interfaces::HostAddresses;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -15,8 +15,8 @@ use std::time::SystemTime;
 /// # Errors
 /// There is no /proc, in words.
 pub(super) fn examine(examination: &Examination) -> Result<Examined, String> {
-    let whereabouts = Whereabouts::of_this_host();
-    let whereabouts = whereabouts.map_err(|error| format!("the network interfaces: {error}"))?;
+    let addresses = HostAddresses::of_this_host();
+    let addresses = addresses.map_err(|error| format!("the network interfaces: {error}"))?;
     let findings = host::examine(&examination.needs);
     let program = examination.program.as_ref().map(|program| OsStr::from_bytes(program));
     let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -27,5 +27,5 @@ pub(super) fn examine(examination: &Examination) -> Result<Examined, String> {
         let path = program::loadable(program)?;
         builds::of_program(&path, &[]).map_err(|error| format!("{}: {error}", path.display()))
     });
-    Ok(Examined { findings, whereabouts, files, time })
+    Ok(Examined { findings, addresses, files, time })
 }

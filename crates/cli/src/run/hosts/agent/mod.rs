@@ -18,7 +18,7 @@ use super::super::signalfd::Signals;
 use super::super::warden::{Ward, Warden};
 use super::builds;
 use super::channel::{AgentChannel, End, PERIOD, Received};
-use super::messages::{GREETING, Order, Stream, Word};
+use super::messages::{BANNER, Order, Stream, Word};
 use examine::examine;
 use held_node::HeldNode;
 use input::StdinPipe;
@@ -99,7 +99,7 @@ impl Agent {
         let input = fcntl_dupfd_cloexec(io::stdin(), ABOVE_STANDARD)?;
         let output = fcntl_dupfd_cloexec(io::stdout(), ABOVE_STANDARD)?;
         let mut channel = AgentChannel::new(End::Agent, input, output)?;
-        channel.say_bytes(format!("{GREETING}{}\n", builds::own()?).as_bytes());
+        channel.say_bytes(format!("{BANNER}{}\n", builds::own()?).as_bytes());
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         epoll::add(&epoll, channel.input(), Source::Typed.data(), EventFlags::IN)?;
         epoll::add(&epoll, &signals, Source::Signals.data(), EventFlags::IN)?;

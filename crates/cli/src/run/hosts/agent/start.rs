@@ -11,7 +11,7 @@ use super::super::super::stdin;
 use super::super::messages::{Found, Job, PART};
 use super::*;
 use crate::host;
-use multigrain_transport::interfaces::Whereabouts;
+use multigrain_transport::interfaces::HostAddresses;
 use multigrain_transport::{Ports, Transport};
 use rustix::process::Rlimit;
 use std::ffi::{OsStr, OsString};
@@ -62,7 +62,7 @@ impl Site {
         let what = program.display().to_string();
         let files = builds::of_program(&program, &job.variables).map_err(refused(&what))?;
         let found = Found {
-            whereabouts: Whereabouts::of_this_host().map_err(refused("the network interfaces"))?,
+            addresses: HostAddresses::of_this_host().map_err(refused("the network interfaces"))?,
             files,
         };
         let descriptors = descriptor_limit::of_node(descriptor_limit::raise(), job.nodes);

@@ -1,13 +1,13 @@
 //! The launcher's end of one agent: the command that reaches its host, the channel to it, and what is known of
 //! the host's nodes.
 
-use super::super::agent_lines::Line;
+use super::super::agent_pipes::AgentPipe;
 use super::super::hostfile::Share;
 use super::super::signalfd::Inherited;
 use super::super::spawn;
 use super::super::warden::Warden;
 use super::channel::{AgentChannel, End, Received};
-use super::messages::{GREETING, Order, Word};
+use super::messages::{BANNER, Order, Word};
 use super::sweep::Sweep;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -19,7 +19,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 /// Bytes that a shell may say before the agent does.
-const MOST_BEFORE_GREETING: usize = 64 << 10;
+const MOST_BEFORE_BANNER: usize = 64 << 10;
 /// Bytes of one complaint that are kept.
 const MOST_OF_COMPLAINT: usize = 4 << 10;
 /// How long the command may take to end once its output has.
@@ -29,16 +29,16 @@ const END_WAIT: Duration = Duration::from_millis(200);
 pub(super) const NOT_STARTED: &str = "no agent could be started";
 
 /// One agent.
-pub(super) struct Contact {
+pub(super) struct AgentHandle {
     host: String,
     ranks: Range<u32>,
     child: Child,
     pidfd: OwnedFd,
     channel: AgentChannel,
     /// The same in the hands of the warden.
-    line: Line,
+    pipe: AgentPipe,
     complaints: Complaints,
-    greeted: bool,
+    has_banner: bool,
     /// It has had its first look.
     has_answered: bool,
     /// Why nothing more comes from it.
@@ -87,7 +87,7 @@ impl Complaints {
     }
 }
 
-impl Contact {
+impl AgentHandle {
     /// Starts the agent of a host by this command.
     pub(super) fn start(
         share: &Share,
@@ -101,15 +101,15 @@ impl Contact {
         let mut process = Command::new(program);
         process.args(arguments);
         process.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        spawn::tie_helper_to_launcher(&mut process, warden.enrolment()?, signals);
+        spawn::tie_helper_to_launcher(&mut process, warden.registration()?, signals);
         let mut child = process.spawn()?;
         let adopted = Self::adopt(&mut child).and_then(|adopted| {
-            let line = warden.speak_for_launcher(adopted.1.output())?;
-            Ok((adopted, line))
+            let pipe = warden.speak_for_launcher(adopted.1.output())?;
+            Ok((adopted, pipe))
         });
         match adopted {
-            Ok(((pidfd, channel, complaints), line)) => Ok(Self {
-                line,
+            Ok(((pidfd, channel, complaints), pipe)) => Ok(Self {
+                pipe,
                 host: share.host.clone(),
                 ranks: share.ranks.clone(),
                 child,
@@ -120,7 +120,7 @@ impl Contact {
                     partial: Vec::new(),
                     last: String::new(),
                 },
-                greeted: false,
+                has_banner: false,
                 has_answered: false,
                 gone: None,
                 swept: false,
@@ -197,8 +197,8 @@ impl Contact {
     }
 
     /// Whether its agent has ever spoken, and may still listen.
-    pub(super) fn is_greeted(&self) -> bool {
-        self.greeted && self.is_there()
+    pub(super) fn has_spoken(&self) -> bool {
+        self.has_banner && self.is_there()
     }
 
     /// Tells the agent something; one that is gone receives nothing.
@@ -224,7 +224,7 @@ impl Contact {
     /// Whether it has spoken, and then said nothing for too long, at the start: the first look at its host may
     /// take its time, for the agent reads files that may be far away.
     pub(super) fn is_lost(&mut self) -> bool {
-        self.greeted && self.has_answered && self.channel.is_silent()
+        self.has_banner && self.has_answered && self.channel.is_silent()
     }
 
     /// It has its time anew.
@@ -256,7 +256,7 @@ impl Contact {
     /// # Errors
     /// It is none, or that of another build than this launcher's, which is `own`.
     pub(super) fn next(&mut self, own: &str) -> Result<Option<Word>, String> {
-        if !self.greeted && !self.greet(own)? {
+        if !self.has_banner && !self.find_banner(own)? {
             return Ok(None);
         }
         let nonsense = |_| "its agent talks nonsense".to_owned();
@@ -268,23 +268,23 @@ impl Contact {
         Ok(word)
     }
 
-    /// Looks for the greeting behind what the host's shell says; whether it is there.
-    fn greet(&mut self, own: &str) -> Result<bool, String> {
+    /// Looks for the banner behind what the host's shell says; whether it is there.
+    fn find_banner(&mut self, own: &str) -> Result<bool, String> {
         let inbox = self.channel.inbox();
         let said = inbox.rest();
-        let found = said.windows(GREETING.len()).position(|piece| piece == GREETING.as_bytes());
+        let found = said.windows(BANNER.len()).position(|piece| piece == BANNER.as_bytes());
         let end = found.and_then(|at| Some(at + said[at..].iter().position(|&b| b == b'\n')?));
         let (Some(at), Some(end)) = (found, end) else {
-            let much = said.len() > MOST_BEFORE_GREETING;
+            let much = said.len() > MOST_BEFORE_BANNER;
             return if much {
                 Err("its shell says much, and no agent starts".to_owned())
             } else {
                 Ok(false)
             };
         };
-        let build = String::from_utf8_lossy(&said[at + GREETING.len()..end]).into_owned();
+        let build = String::from_utf8_lossy(&said[at + BANNER.len()..end]).into_owned();
         inbox.take(end + 1);
-        self.greeted = true;
+        self.has_banner = true;
         if build == own {
             return Ok(true);
         }
@@ -333,7 +333,7 @@ impl Contact {
                 break;
             }
         }
-        let what = if self.greeted { "its agent has ended" } else { NOT_STARTED };
+        let what = if self.has_banner { "its agent has ended" } else { NOT_STARTED };
         let how = match self.child.try_wait() {
             Ok(Some(status)) => format!(" ({status})"),
             Ok(None) | Err(_) => String::new(),
@@ -352,13 +352,13 @@ impl Contact {
     /// Ends what is left of an agent that was killed, perhaps with its warden; not that of one that is silent, whose host
     /// does not answer.
     pub(super) fn sweep(&mut self) -> Option<Sweep> {
-        let left = self.greeted && self.ended && !self.swept;
+        let left = self.has_banner && self.ended && !self.swept;
         left.then(|| Sweep::start(&self.sweep)).flatten()
     }
 
     /// Closes the channel, waits no longer than so long for the end of the command, and kills it.
     pub(super) fn end(mut self, limit: Duration) {
-        drop((self.line, self.channel));
+        drop((self.pipe, self.channel));
         if let Ok(limit) = Timespec::try_from(limit) {
             let _ = poll(&mut [PollFd::new(&self.pidfd, PollFlags::IN)], Some(&limit));
         }

@@ -1,8 +1,8 @@
 //! The launcher's pipes to its agents, which its warden holds as well: while the launcher is stopped, the warden
 //! tells the agents that it still exists.
 //!
-//! Such a pipe is a *line*. A record on the warden's socket names it by a number below zero. With a descriptor
-//! the line is new. Without one the launcher has closed it, and the warden closes its copy: otherwise the other
+//! A record on the warden's socket names such a pipe by a number below zero. With a descriptor
+//! it is new. Without one the launcher has closed it, and the warden closes its copy: otherwise the other
 //! end would never see the end of the stream.
 
 use rustix::io::Errno;
@@ -17,54 +17,54 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
 
-/// Bytes of a record: a number, of a process group or of a line.
+/// Bytes of a record: a number, of a process group or of a pipe.
 pub(super) const RECORD_BYTES: usize = 4;
 
-/// All lines of a launcher.
-pub(super) struct Lines(Rc<RefCell<Open>>);
+/// All pipes of a launcher to agents.
+pub(super) struct AgentPipes(Rc<RefCell<Open>>);
 
 struct Open {
     /// To the warden.
     socket: OwnedFd,
     last: i32,
-    lines: BTreeMap<i32, OwnedFd>,
+    pipes: BTreeMap<i32, OwnedFd>,
 }
 
 /// One of them, until it is dropped.
-pub(super) struct Line {
+pub(super) struct AgentPipe {
     number: i32,
     of: Rc<RefCell<Open>>,
 }
 
-impl Lines {
+impl AgentPipes {
     /// None yet, to a warden that reads this socket.
     pub(super) fn new(socket: OwnedFd) -> Self {
-        Self(Rc::new(RefCell::new(Open { socket, last: 0, lines: BTreeMap::new() })))
+        Self(Rc::new(RefCell::new(Open { socket, last: 0, pipes: BTreeMap::new() })))
     }
 
     /// A pipe to an agent, which does not block and takes pieces.
-    pub(super) fn open(&self, pipe: BorrowedFd<'_>) -> io::Result<Line> {
+    pub(super) fn open(&self, pipe: BorrowedFd<'_>) -> io::Result<AgentPipe> {
         let mut open = self.0.borrow_mut();
         open.last -= 1;
         let number = open.last;
         let pipe = pipe.try_clone_to_owned()?;
         tell(&open.socket, number, pipe.as_fd());
-        open.lines.insert(number, pipe);
-        Ok(Line { number, of: Rc::clone(&self.0) })
+        open.pipes.insert(number, pipe);
+        Ok(AgentPipe { number, of: Rc::clone(&self.0) })
     }
 
     /// Another warden reads this other socket.
     pub(super) fn hand_over(&self, socket: OwnedFd) {
         let mut open = self.0.borrow_mut();
-        open.lines.iter().for_each(|(&number, pipe)| tell(&socket, number, pipe.as_fd()));
+        open.pipes.iter().for_each(|(&number, pipe)| tell(&socket, number, pipe.as_fd()));
         open.socket = socket;
     }
 }
 
-impl Drop for Line {
+impl Drop for AgentPipe {
     fn drop(&mut self) {
         let mut open = self.of.borrow_mut();
-        open.lines.remove(&self.number);
+        open.pipes.remove(&self.number);
         let _ = send(&open.socket, &self.number.to_ne_bytes(), SendFlags::NOSIGNAL);
     }
 }
@@ -80,10 +80,10 @@ fn tell(socket: &OwnedFd, number: i32, pipe: BorrowedFd<'_>) {
     let _ = sendmsg(socket, &[IoSlice::new(&record)], &mut ancillary, SendFlags::NOSIGNAL);
 }
 
-/// The next record that came to the warden, none at the end; what it says of a line is done.
+/// The next record that came to the warden, none at the end; what it says of a pipe is done.
 pub(super) fn receive(
     socket: impl AsFd,
-    lines: &mut BTreeMap<i32, OwnedFd>,
+    pipes: &mut BTreeMap<i32, OwnedFd>,
 ) -> Result<Option<i32>, Errno> {
     let mut record = [0_u8; RECORD_BYTES];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
@@ -92,10 +92,10 @@ pub(super) fn receive(
     let got = recvmsg(socket, &mut parts, &mut ancillary, RecvFlags::CMSG_CLOEXEC)?.bytes;
     let number = i32::from_ne_bytes(record);
     if got == RECORD_BYTES && number < 0 {
-        lines.remove(&number);
+        pipes.remove(&number);
         for message in ancillary.drain() {
             if let RecvAncillaryMessage::ScmRights(rights) = message {
-                lines.extend(rights.map(|pipe| (number, pipe)));
+                pipes.extend(rights.map(|pipe| (number, pipe)));
             }
         }
     }
@@ -112,12 +112,12 @@ mod tests {
     }
 
     #[test]
-    fn a_warden_has_the_lines_that_are_open_and_its_successor_too() {
+    fn a_warden_has_the_pipes_that_are_open_and_its_successor_too() {
         let ((warden, launcher), mut received) = (sockets(), BTreeMap::new());
-        let lines = Lines::new(launcher);
+        let pipes = AgentPipes::new(launcher);
         let (reader, writer) = rustix::pipe::pipe().unwrap();
         let (one, other) =
-            (lines.open(writer.as_fd()).unwrap(), lines.open(writer.as_fd()).unwrap());
+            (pipes.open(writer.as_fd()).unwrap(), pipes.open(writer.as_fd()).unwrap());
         drop(other);
         for _ in 0..3 {
             receive(&warden, &mut received).unwrap();
@@ -125,7 +125,7 @@ mod tests {
         assert_eq!(received.keys().copied().collect::<Vec<_>>(), [-1]);
         drop((warden, received));
         let ((successor, launcher), mut received) = (sockets(), BTreeMap::new());
-        lines.hand_over(launcher);
+        pipes.hand_over(launcher);
         receive(&successor, &mut received).unwrap();
         assert_eq!(rustix::io::write(&received[&-1], b"x"), Ok(1));
         drop((one, writer));
