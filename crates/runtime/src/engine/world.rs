@@ -12,7 +12,9 @@ use std::sync::Arc;
 use multigrain_protocol::release::WriteNotices;
 use multigrain_protocol::send_timing::{SendContext, SendTiming, send_timing};
 use multigrain_protocol::sync::{Operand, SyncInput};
-use multigrain_protocol::{Attach, Homes, Message, ReleaseWorld, SyncMessage, Turns, World};
+use multigrain_protocol::{
+    Attach, HlrcMessage, Homes, Message, ReleaseWorld, SyncMessage, Turns, World,
+};
 use multigrain_transport::{Header, Payload};
 use multigrain_types::{Access, MinipageId, NodeId, ThreadId};
 use smallvec::SmallVec;
@@ -43,7 +45,9 @@ pub(super) struct RealWorld<'a> {
     batches: bool,
     /// A thread asks for a lock in this step, and nothing has been sent for it yet.
     asks_lock: bool,
-    /// What [`ReleaseWorld::closing`] has closed, as long as nothing was opened since.
+    /// Contents that leave in this step are wanted, and no thread waits for them yet.
+    answers_prefetch: bool,
+    /// What [`ReleaseWorld::closing`] or [`ReleaseWorld::losing`] has closed, as long as nothing was opened since.
     closed: Option<Closed>,
     /// What the steps of a run want done.
     gathered: Option<JoinedEffects>,
@@ -69,6 +73,7 @@ impl<'a> RealWorld<'a> {
             notices: None,
             batches,
             asks_lock: false,
+            answers_prefetch: false,
             closed: None,
             gathered: None,
             woken: SmallVec::new(),
@@ -77,8 +82,19 @@ impl<'a> RealWorld<'a> {
 
     /// For the steps of a run that comes from `from`: the caller holds the locks of all its minipages until
     /// [`RealWorld::finish`] has returned.
-    pub(super) fn of_run(engine: &'a Engine, from: NodeId) -> Self {
-        Self { gathered: Some(JoinedEffects::default()), ..Self::new(engine, from, None, false) }
+    pub(super) fn of_run(engine: &'a Engine, from: NodeId, batches: bool) -> Self {
+        Self { gathered: Some(JoinedEffects::default()), ..Self::new(engine, from, None, batches) }
+    }
+
+    /// The step is of this message, if it is of any.
+    pub(super) fn answering(self, message: Option<Message>) -> Self {
+        let Some(Message::Hlrc { body: HlrcMessage::Fetch { waits, .. }, minipage }) = message
+        else {
+            return self;
+        };
+        // What may go compressed goes by itself.
+        let compresses = self.platform().tables().contents(minipage.area()).is_some();
+        Self { answers_prefetch: !waits && !compresses, ..self }
     }
 
     fn platform(&self) -> &'a Platform {
@@ -87,15 +103,26 @@ impl<'a> RealWorld<'a> {
 
     /// A minipage has been opened; its lock is held.
     fn count_opened(&self, access: Access) {
-        if access == Access::ReadWrite {
-            self.engine.openings.count();
-        }
+        self.engine.openings.count(access);
     }
 
     /// Whether no thread of this node can write the minipage since [`ReleaseWorld::closing`].
     fn is_closed(&self, minipage: MinipageId) -> bool {
+        self.is_changed(minipage, (Access::ReadWrite, Access::ReadOnly))
+    }
+
+    /// Whether this change of protection has been made already.
+    fn is_changed(&self, minipage: MinipageId, change: (Access, Access)) -> bool {
         let closed = self.closed.as_ref();
-        closed.is_some_and(|closed| closed.still(minipage, &self.engine.openings))
+        closed.is_some_and(|closed| closed.still(minipage, change, &self.engine.openings))
+    }
+
+    /// Makes a change of protection of many before their steps do.
+    fn close(&mut self, minipages: &[MinipageId], change: (Access, Access)) {
+        let openings = &self.engine.openings;
+        let closed = Closed::close(minipages, change, self.platform().memory(), openings);
+        self.closed =
+            Some(closed.unwrap_or_else(|error| self.platform().fatal(&error.to_string())));
     }
 
     /// When a message goes, `last` being the last of the batch for the same node.
@@ -133,8 +160,7 @@ impl<'a> RealWorld<'a> {
     /// Protects neighbours that are alike; their locks are held. What [`ReleaseWorld::closing`] has closed
     /// and nobody opened since is write-protected already.
     fn change_protection(&self, run: Run, from: Access, to: Access) {
-        let closes = (from, to) == (Access::ReadWrite, Access::ReadOnly);
-        let are_closed = closes && run.minipages().all(|minipage| self.is_closed(minipage));
+        let are_closed = run.minipages().all(|minipage| self.is_changed(minipage, (from, to)));
         if !are_closed
             && let Err(error) =
                 self.platform().memory().protect_run(run.first(), run.count(), from, to)
@@ -147,7 +173,9 @@ impl<'a> RealWorld<'a> {
         {
             run.minipages().for_each(|minipage| sharing.on_change(minipage, to, self.platform()));
         }
-        self.count_opened(to);
+        if to > from {
+            self.count_opened(to);
+        }
         if to != Access::ReadWrite {
             run.minipages().for_each(|minipage| self.engine.races().unwatch(minipage));
         }
@@ -258,6 +286,7 @@ impl World for RealWorld<'_> {
                 let (ptr, len) = platform.memory().privileged(minipage);
                 context.page_bytes = len;
                 if let Message::Hlrc { .. } = message {
+                    context.later = self.answers_prefetch;
                     context.backlog_bytes = platform.mesh().waiting_bytes(to);
                 }
                 Some((minipage, ptr, len))
@@ -380,9 +409,15 @@ impl ReleaseWorld for RealWorld<'_> {
 
     fn closing(&mut self, minipages: &[MinipageId]) {
         self.engine.writes.end_interval();
-        let closed = Closed::close(minipages, self.platform().memory(), &self.engine.openings);
-        self.closed =
-            Some(closed.unwrap_or_else(|error| self.platform().fatal(&error.to_string())));
+        self.close(minipages, (Access::ReadWrite, Access::ReadOnly));
+    }
+
+    fn losing(&mut self, minipages: &[MinipageId]) {
+        self.close(minipages, (Access::ReadOnly, Access::NoAccess));
+        // A barrier may acquire more than once.
+        if !minipages.is_empty() {
+            *lock(&self.engine.step_results.lost) = minipages.to_vec();
+        }
     }
 
     fn send_batched(&mut self) {
