@@ -1,6 +1,6 @@
 //! Prefetch: what the program asks for (prefetch, push, touch), what a node fetched in earlier intervals
-//! ([`history`]), what comes next in an array that a thread scans ([`streams`]), the neighbours of what it reads
-//! ([`spatial`]), and write access for what it reads and then writes ([`migratory`]).
+//! ([`history`]) or needed again whenever a barrier had taken it ([`habits`]), what comes next in an array that a
+//! thread scans ([`streams`]), the neighbours of what it reads ([`spatial`]), and write access for what it reads and then writes ([`migratory`]).
 
 mod habits;
 mod history;
