@@ -41,12 +41,11 @@ pub(super) struct RealWorld<'a> {
     held: Option<(MinipageId, &'a [u8])>,
     /// Write notices that go with the next message to this node.
     notices: Option<(NodeId, Vec<u8>)>,
-    /// Requests go together: the caller sends what is pending.
-    batches: bool,
+    /// Requests go together, and the caller sends what is pending (`batching`); contents that leave are wanted, and no thread
+    /// waits for them yet (`later`).
+    timing: SendContext,
     /// A thread asks for a lock in this step, and nothing has been sent for it yet.
     asks_lock: bool,
-    /// Contents that leave in this step are wanted, and no thread waits for them yet.
-    answers_prefetch: bool,
     /// What [`ReleaseWorld::closing`] or [`ReleaseWorld::losing`] has closed, as long as nothing was opened since.
     closed: Option<Closed>,
     /// What the steps of a run want done.
@@ -71,9 +70,8 @@ impl<'a> RealWorld<'a> {
             diff,
             held: None,
             notices: None,
-            batches,
+            timing: SendContext { batching: batches, ..SendContext::default() },
             asks_lock: false,
-            answers_prefetch: false,
             closed: None,
             gathered: None,
             woken: SmallVec::new(),
@@ -94,7 +92,8 @@ impl<'a> RealWorld<'a> {
         };
         // What may go compressed goes by itself.
         let compresses = self.platform().tables().contents(minipage.area()).is_some();
-        Self { answers_prefetch: !waits && !compresses, ..self }
+        let timing = SendContext { later: !waits && !compresses, ..self.timing };
+        Self { timing, ..self }
     }
 
     fn platform(&self) -> &'a Platform {
@@ -280,13 +279,13 @@ impl World for RealWorld<'_> {
             platform.counters().add(Count::LockMessages, 1);
         }
         let header = header_of(message);
-        let mut context = SendContext { batching: self.batches, ..SendContext::default() };
+        let mut context = SendContext { later: false, ..self.timing };
         let page = match (message.attach(), message.minipage()) {
             (Attach::Page, Some(minipage)) => {
                 let (ptr, len) = platform.memory().privileged(minipage);
                 context.page_bytes = len;
                 if let Message::Hlrc { .. } = message {
-                    context.later = self.answers_prefetch;
+                    context.later = self.timing.later;
                     context.backlog_bytes = platform.mesh().waiting_bytes(to);
                 }
                 Some((minipage, ptr, len))

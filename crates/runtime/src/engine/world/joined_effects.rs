@@ -137,10 +137,9 @@ impl<'a> RealWorld<'a> {
             return self.platform().check_sent(joined.to, sent);
         }
         let context = SendContext {
-            later: self.answers_prefetch,
-            batching: self.batches,
             page_bytes: joined.bytes,
             backlog_bytes: self.platform().mesh().waiting_bytes(joined.to),
+            ..self.timing
         };
         if let Message::Hlrc { .. } = joined.message
             && self.send_timing(joined.message, context, None) != SendTiming::Now
