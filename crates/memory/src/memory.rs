@@ -407,28 +407,35 @@ impl Memory {
         run.map_or(Ok(()), |last| self.guard.protect(last, from, to))
     }
 
-    /// Takes write access from `count` minipages from `first` on, which are neighbours in one view,
+    /// Takes access from `count` minipages from `first` on, which are neighbours in one view,
     /// with one change of protection; false if they are not (of a [`Shape::Sub`] area). For
-    /// minipages that are `ReadWrite` now; the caller sees to it that none of them is opened again
+    /// minipages that have the first access now and shall have the second; the caller sees to it that none of them is opened again
     /// unnoticed.
     ///
     /// # Errors
     /// As for [`Memory::protect`].
     ///
     /// [`Shape::Sub`]: crate::Shape::Sub
-    pub fn restrict_run(&self, first: MinipageId, count: u32) -> Result<bool, MemoryError> {
+    pub fn restrict_run(
+        &self,
+        first: MinipageId,
+        count: u32,
+        (from, to): (Access, Access),
+    ) -> Result<bool, MemoryError> {
         let last = first.index().checked_add(count.saturating_sub(1));
         let (Some(mut run), Some(last)) = (self.vpages(first)?, last) else { return Ok(false) };
         let Mapped { area, .. } = self.mapped(first.area())?;
         let crate::Shape::Pages { .. } = area.shape else { return Ok(false) };
-        if self.limit(first.area()) < Access::ReadWrite {
+        let limit = self.limit(first.area());
+        let (from, to) = (from.min(limit), to.min(limit));
+        if from == to {
             return Ok(true);
         }
         let Some(end) = self.vpages(MinipageId::new(first.area(), last))? else {
             return Ok(false);
         };
         run.bytes = end.address + end.bytes - run.address;
-        self.guard.protect(run, Access::ReadWrite, Access::ReadOnly)?;
+        self.guard.protect(run, from, to)?;
         Ok(true)
     }
 

@@ -352,6 +352,7 @@ fn a_forked_child_does_not_see_the_views() {
 #[test]
 fn a_run_of_minipages_loses_write_access_at_once_and_its_neighbours_do_not() {
     use Access::ReadWrite;
+    const CLOSES: (Access, Access) = (ReadWrite, Access::ReadOnly);
     with_shapes(false, |node, area| {
         let all = 0..area.minipages().min(8);
         for index in all.clone() {
@@ -359,7 +360,7 @@ fn a_run_of_minipages_loses_write_access_at_once_and_its_neighbours_do_not() {
             write(area.address(index), index);
         }
         take_log();
-        let closed = node.memory.restrict_run(minipage(area, 0), 2).unwrap();
+        let closed = node.memory.restrict_run(minipage(area, 0), 2, CLOSES).unwrap();
         assert_eq!(closed, matches!(area.shape, Shape::Pages { .. }), "{area:?}");
         for index in all {
             let last = area.address(index) + area.minipage_bytes(index) - 4;
@@ -373,7 +374,36 @@ fn a_run_of_minipages_loses_write_access_at_once_and_its_neighbours_do_not() {
     with_objects(SHARED, |node| {
         let area = node.area(0, 0, 0, 2, Shape::Pages { pages: 1 });
         node.map(area, false);
-        assert!(node.memory.restrict_run(minipage(&area, 1), 2).is_err(), "it leaves the area");
+        assert!(
+            node.memory.restrict_run(minipage(&area, 1), 2, CLOSES).is_err(),
+            "it leaves the area"
+        );
+    });
+}
+
+#[test]
+fn a_run_of_read_copies_loses_all_access_at_once_and_one_of_it_may_be_opened_meanwhile() {
+    use Access::{NoAccess, ReadOnly, ReadWrite};
+    with_shapes(false, |node, area| {
+        let all = 0..area.minipages().min(8);
+        for index in all.clone() {
+            node.set(minipage(area, index), ReadOnly);
+        }
+        take_log();
+        let run = minipage(area, 0);
+        let closed = node.memory.restrict_run(run, 2, (ReadOnly, NoAccess)).unwrap();
+        assert_eq!(closed, matches!(area.shape, Shape::Pages { .. }), "{area:?}");
+        // Its state still says that it may be read: a thread that writes opens it from there.
+        node.set(run, ReadWrite);
+        for index in all {
+            write_or_read(area.address(index), if index == 0 { ReadWrite } else { ReadOnly });
+            let log = take_log();
+            let most = u64::from(closed && index < 2);
+            assert_eq!(log.real, 0, "minipage {index} of {area:?}");
+            assert!(log.spurious <= most, "minipage {index} of {area:?}");
+            assert!(index != 1 || log.spurious == most, "minipage {index} of {area:?}");
+        }
+        assert_eq!(privileged_word(node.memory, run), 3);
     });
 }
 

@@ -16,6 +16,7 @@
 //! | acknowledgement of a diff, and nobody waits      | merged into one of the same flush (ADR 13); or in a batch |
 //! | with a diff                                      | in a batch: a flush has many                   |
 //! | lazily consistent page of up to 2 KiB            | in a batch, unless 1 MiB waits for that node   |
+//! | such pages of up to 16 KiB, and nobody waits     | likewise                                       |
 //! | lazily consistent request of a batching step     | in a batch, with the step's others (ADR 12)    |
 //! | any other                                        | now                                            |
 //!
@@ -40,6 +41,9 @@ use crate::message::{Attach, HlrcMessage, Message};
 /// Pages of at most so many bytes are copied to go together: a page's worth of small minipages is one
 /// message.
 pub const MAX_BATCHED_PAGE: usize = 2048;
+
+/// The same of pages that nobody waits for yet.
+pub const MAX_BATCHED_AHEAD: usize = 16 << 10;
 
 /// While more bytes wait for a node, pages to it are not copied.
 pub const MAX_BATCHED_BACKLOG: usize = 1 << 20;
@@ -83,7 +87,8 @@ pub fn send_timing(
     match (message, message.attach()) {
         (Message::Hlrc { .. } | Message::Mgs { .. }, Attach::Diff) => SendTiming::Batch,
         (Message::Hlrc { .. }, Attach::Page) => {
-            let small = context.page_bytes <= MAX_BATCHED_PAGE;
+            let most = if context.later { MAX_BATCHED_AHEAD } else { MAX_BATCHED_PAGE };
+            let small = context.page_bytes <= most;
             if small && context.backlog_bytes <= MAX_BATCHED_BACKLOG {
                 SendTiming::Batch
             } else {
@@ -202,6 +207,12 @@ mod tests {
             for body in [HlrcMessage::Data, HlrcMessage::HomeTransfer] {
                 assert_eq!(goes(body.about(PAGE), context), expected, "{context:?}");
             }
+        }
+        for (page_bytes, expected) in
+            [(MAX_BATCHED_AHEAD, SendTiming::Batch), (MAX_BATCHED_AHEAD + 1, SendTiming::Now)]
+        {
+            let context = SendContext { page_bytes, ..LATER };
+            assert_eq!(goes(HlrcMessage::Data.about(PAGE), context), expected, "{context:?}");
         }
     }
 

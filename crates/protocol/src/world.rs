@@ -75,6 +75,10 @@ pub trait ReleaseWorld {
     /// These minipages, in order, are about to lose write access one after the other: a world may
     /// do what it costs for all at once.
     fn closing(&mut self, minipages: &[MinipageId]);
+    /// Read copies, in order, are about to lose all access one after the other, for an acquire: likewise.
+    fn losing(&mut self, minipages: &[MinipageId]) {
+        let _ = minipages;
+    }
     /// A flush has sent all it has: the batch goes.
     fn send_batched(&mut self);
     /// See [`crate::Effect::MakeTwin`].

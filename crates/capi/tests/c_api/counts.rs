@@ -100,6 +100,19 @@ fn small_blocks_that_nodes_write_in_turn_are_opened_together() {
 }
 
 #[test]
+fn what_barriers_take_and_a_node_needs_again_each_time_comes_without_faults() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "two_writers");
+    for setting in settings(&[2], guards()) {
+        for consistency in ["lazy-release", "auto"] {
+            let options = &["--learn", "on"];
+            let setting = Setting { consistency, options, ..setting.clone() };
+            run_well(&launcher(), &setting, &program, &[]);
+        }
+    }
+}
+
+#[test]
 fn a_lock_that_is_free_for_a_thread_that_stays_away_goes_to_those_that_wait() {
     let dir = TestDir::new();
     let program = compile(&dir, "lock_gap");

@@ -1,6 +1,6 @@
 //! A flush empties the delayed update queue; an acquire invalidates what write notices name.
 
-use multigrain_types::MinipageId;
+use multigrain_types::{Access, MinipageId};
 
 use super::dispatch::{Local, NodeContext, run};
 use super::input::Violation;
@@ -55,6 +55,16 @@ pub(super) fn acquire(
     world: &mut impl World,
 ) -> Result<(), Violation> {
     let pending = guard.tracker().log_mut().take_pending();
+    let mut is_read_copy = |minipage: &MinipageId| {
+        let mut cell = guard.minipage(*minipage);
+        EngineKind::of(cell.consistency()) == EngineKind::Lazy
+            && cell.copy().home().is_some()
+            && cell.copy().access() == Access::ReadOnly
+    };
+    let losing: Vec<MinipageId> = pending.iter().copied().filter(&mut is_read_copy).collect();
+    if let Some(world) = world.release_world() {
+        world.losing(&losing);
+    }
     for minipage in pending {
         let mut cell = guard.minipage(minipage);
         let flush = cell.tracker().next_flush();

@@ -21,6 +21,15 @@ impl Batch<'_> {
         self.0.engine.step_batched(input);
         self.0.finish_atomics();
     }
+
+    /// One for each minipage of a run.
+    pub(crate) fn step_run(self, run: Run, input: impl Fn(MinipageId) -> Input) {
+        if run.count() == 1 {
+            return self.step(input(run.first()));
+        }
+        self.0.engine.step_run_batched(run, input);
+        self.0.finish_atomics();
+    }
 }
 
 impl Driver {

@@ -59,6 +59,8 @@ pub(crate) struct Engine {
 #[derive(Debug, Default)]
 struct StepResults {
     reclaimed: Mutex<Vec<MinipageId>>,
+    /// What the last acquire took from this node's threads, in order.
+    lost: Mutex<Vec<MinipageId>>,
     /// Of collective operations, for threads that wake up.
     results: Mutex<BTreeMap<ThreadId, Arc<[u8]>>>,
 }
@@ -146,6 +148,12 @@ impl Engine {
         core::mem::take(&mut lock(&self.step_results.reclaimed))
     }
 
+    /// Lazily consistent minipages that the last acquire took from this node's threads, in order, unless they were asked
+    /// for before.
+    pub(crate) fn take_lost(&self) -> Vec<MinipageId> {
+        core::mem::take(&mut lock(&self.step_results.lost))
+    }
+
     /// The result of the collective operation that a thread was woken from.
     pub(crate) fn take_result(&self, thread: ThreadId) -> Arc<[u8]> {
         lock(&self.step_results.results).remove(&thread).unwrap_or_default()
@@ -208,30 +216,38 @@ impl Engine {
 
     /// One step for each minipage of a run, under the locks of them all.
     pub(crate) fn step_run(&self, run: Run, input: impl Fn(MinipageId) -> Input) {
-        self.sure(self.steps_of_run(run, self.platform.me(), false, input));
+        self.sure(self.steps_of_run(run, self.platform.me(), None, false, input));
+    }
+
+    /// The same, as [`Engine::step_batched`].
+    pub(crate) fn step_run_batched(&self, run: Run, input: impl Fn(MinipageId) -> Input) {
+        self.sure(self.steps_of_run(run, self.platform.me(), None, true, input));
     }
 
     /// The steps of a message about a run that has arrived.
     pub(crate) fn step_received_run(&self, from: NodeId, message: Message, run: Run) {
         let input = |minipage| Input::Message { from, message: message.about(minipage) };
-        let fetches = matches!(message, Message::Hlrc { body: HlrcMessage::Fetch { .. }, .. });
-        if let Err(error) = self.steps_of_run(run, from, fetches, input) {
+        if let Err(error) = self.steps_of_run(run, from, Some(message), false, input) {
             self.platform.fatal(&format!("{error} (at a message of {from})"));
         }
     }
 
-    /// `fetches`: another node asks for what may be fresh.
+    /// `message`: what has arrived, if anything has.
     fn steps_of_run(
         &self,
         run: Run,
         from: NodeId,
-        fetches: bool,
+        message: Option<Message>,
+        batches: bool,
         input: impl Fn(MinipageId) -> Input,
     ) -> Result<(), Error> {
         let states = self.platform.tables().lock_run(run);
         let (me, nodes) = (self.platform.me(), self.platform.nodes());
         let mut node = Node { me, nodes, tables: &states };
-        let mut world = RealWorld::of_run(self, from);
+        let mut world = RealWorld::of_run(self, from, batches).answering(message);
+        // Another node asks for what may be fresh.
+        let fetches =
+            matches!(message, Some(Message::Hlrc { body: HlrcMessage::Fetch { .. }, .. }));
         if fetches && self.platform.tables().consistency_of(run.first()).is_lazy() {
             let fresh = |minipage: &MinipageId| (&states).minipage(*minipage).copy().is_fresh();
             world.close_zeros(run.minipages().filter(fresh));
@@ -263,7 +279,9 @@ impl Engine {
         };
         let from = sender.unwrap_or(me);
         let mut node = Node { me, nodes: self.platform.nodes(), tables: self.platform.tables() };
-        let mut world = RealWorld::new(self, from, diff, batches);
+        let message =
+            if let Input::Message { message, .. } = &input { Some(*message) } else { None };
+        let mut world = RealWorld::new(self, from, diff, batches).answering(message);
         let done = {
             #[cfg(feature = "mutants")]
             let mut world = mutants::MutantWorld::new(&mut world);

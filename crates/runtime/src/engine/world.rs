@@ -12,7 +12,9 @@ use std::sync::Arc;
 use multigrain_protocol::release::WriteNotices;
 use multigrain_protocol::send_timing::{SendContext, SendTiming, send_timing};
 use multigrain_protocol::sync::{Operand, SyncInput};
-use multigrain_protocol::{Attach, Homes, Message, ReleaseWorld, SyncMessage, Turns, World};
+use multigrain_protocol::{
+    Attach, HlrcMessage, Homes, Message, ReleaseWorld, SyncMessage, Turns, World,
+};
 use multigrain_transport::{Header, Payload};
 use multigrain_types::{Access, MinipageId, NodeId, ThreadId};
 use smallvec::SmallVec;
@@ -39,11 +41,12 @@ pub(super) struct RealWorld<'a> {
     held: Option<(MinipageId, &'a [u8])>,
     /// Write notices that go with the next message to this node.
     notices: Option<(NodeId, Vec<u8>)>,
-    /// Requests go together: the caller sends what is pending.
-    batches: bool,
+    /// Requests go together, and the caller sends what is pending (`batching`); contents that leave are wanted, and no thread
+    /// waits for them yet (`later`).
+    timing: SendContext,
     /// A thread asks for a lock in this step, and nothing has been sent for it yet.
     asks_lock: bool,
-    /// What [`ReleaseWorld::closing`] has closed, as long as nothing was opened since.
+    /// What [`ReleaseWorld::closing`] or [`ReleaseWorld::losing`] has closed, as long as nothing was opened since.
     closed: Option<Closed>,
     /// What the steps of a run want done.
     gathered: Option<JoinedEffects>,
@@ -67,7 +70,7 @@ impl<'a> RealWorld<'a> {
             diff,
             held: None,
             notices: None,
-            batches,
+            timing: SendContext { batching: batches, ..SendContext::default() },
             asks_lock: false,
             closed: None,
             gathered: None,
@@ -77,8 +80,20 @@ impl<'a> RealWorld<'a> {
 
     /// For the steps of a run that comes from `from`: the caller holds the locks of all its minipages until
     /// [`RealWorld::finish`] has returned.
-    pub(super) fn of_run(engine: &'a Engine, from: NodeId) -> Self {
-        Self { gathered: Some(JoinedEffects::default()), ..Self::new(engine, from, None, false) }
+    pub(super) fn of_run(engine: &'a Engine, from: NodeId, batches: bool) -> Self {
+        Self { gathered: Some(JoinedEffects::default()), ..Self::new(engine, from, None, batches) }
+    }
+
+    /// The step is of this message, if it is of any.
+    pub(super) fn answering(self, message: Option<Message>) -> Self {
+        let Some(Message::Hlrc { body: HlrcMessage::Fetch { waits, .. }, minipage }) = message
+        else {
+            return self;
+        };
+        // What may go compressed goes by itself.
+        let compresses = self.platform().tables().contents(minipage.area()).is_some();
+        let timing = SendContext { later: !waits && !compresses, ..self.timing };
+        Self { timing, ..self }
     }
 
     fn platform(&self) -> &'a Platform {
@@ -87,15 +102,26 @@ impl<'a> RealWorld<'a> {
 
     /// A minipage has been opened; its lock is held.
     fn count_opened(&self, access: Access) {
-        if access == Access::ReadWrite {
-            self.engine.openings.count();
-        }
+        self.engine.openings.count(access);
     }
 
     /// Whether no thread of this node can write the minipage since [`ReleaseWorld::closing`].
     fn is_closed(&self, minipage: MinipageId) -> bool {
+        self.is_changed(minipage, (Access::ReadWrite, Access::ReadOnly))
+    }
+
+    /// Whether this change of protection has been made already.
+    fn is_changed(&self, minipage: MinipageId, change: (Access, Access)) -> bool {
         let closed = self.closed.as_ref();
-        closed.is_some_and(|closed| closed.still(minipage, &self.engine.openings))
+        closed.is_some_and(|closed| closed.still(minipage, change, &self.engine.openings))
+    }
+
+    /// Makes a change of protection of many before their steps do.
+    fn close(&mut self, minipages: &[MinipageId], change: (Access, Access)) {
+        let openings = &self.engine.openings;
+        let closed = Closed::close(minipages, change, self.platform().memory(), openings);
+        self.closed =
+            Some(closed.unwrap_or_else(|error| self.platform().fatal(&error.to_string())));
     }
 
     /// When a message goes, `last` being the last of the batch for the same node.
@@ -133,8 +159,7 @@ impl<'a> RealWorld<'a> {
     /// Protects neighbours that are alike; their locks are held. What [`ReleaseWorld::closing`] has closed
     /// and nobody opened since is write-protected already.
     fn change_protection(&self, run: Run, from: Access, to: Access) {
-        let closes = (from, to) == (Access::ReadWrite, Access::ReadOnly);
-        let are_closed = closes && run.minipages().all(|minipage| self.is_closed(minipage));
+        let are_closed = run.minipages().all(|minipage| self.is_changed(minipage, (from, to)));
         if !are_closed
             && let Err(error) =
                 self.platform().memory().protect_run(run.first(), run.count(), from, to)
@@ -147,7 +172,9 @@ impl<'a> RealWorld<'a> {
         {
             run.minipages().for_each(|minipage| sharing.on_change(minipage, to, self.platform()));
         }
-        self.count_opened(to);
+        if to > from {
+            self.count_opened(to);
+        }
         if to != Access::ReadWrite {
             run.minipages().for_each(|minipage| self.engine.races().unwatch(minipage));
         }
@@ -252,12 +279,13 @@ impl World for RealWorld<'_> {
             platform.counters().add(Count::LockMessages, 1);
         }
         let header = header_of(message);
-        let mut context = SendContext { batching: self.batches, ..SendContext::default() };
+        let mut context = SendContext { later: false, ..self.timing };
         let page = match (message.attach(), message.minipage()) {
             (Attach::Page, Some(minipage)) => {
                 let (ptr, len) = platform.memory().privileged(minipage);
                 context.page_bytes = len;
                 if let Message::Hlrc { .. } = message {
+                    context.later = self.timing.later;
                     context.backlog_bytes = platform.mesh().waiting_bytes(to);
                 }
                 Some((minipage, ptr, len))
@@ -380,9 +408,15 @@ impl ReleaseWorld for RealWorld<'_> {
 
     fn closing(&mut self, minipages: &[MinipageId]) {
         self.engine.writes.end_interval();
-        let closed = Closed::close(minipages, self.platform().memory(), &self.engine.openings);
-        self.closed =
-            Some(closed.unwrap_or_else(|error| self.platform().fatal(&error.to_string())));
+        self.close(minipages, (Access::ReadWrite, Access::ReadOnly));
+    }
+
+    fn losing(&mut self, minipages: &[MinipageId]) {
+        self.close(minipages, (Access::ReadOnly, Access::NoAccess));
+        // A barrier may acquire more than once.
+        if !minipages.is_empty() {
+            *lock(&self.engine.step_results.lost) = minipages.to_vec();
+        }
     }
 
     fn send_batched(&mut self) {

@@ -1,24 +1,39 @@
-//! Runs of minipages that are closed for writes already, before the protocol reaches each of them.
+//! Runs of minipages that are closed already, for writes or for all, before the protocol reaches each of them.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use multigrain_memory::{Memory, MemoryError};
-use multigrain_types::MinipageId;
+use multigrain_types::{Access, MinipageId};
 
-/// How often any minipage of this node was opened for writes.
+/// How often any minipage of this node was opened: for writes, and for any access.
 #[derive(Debug, Default)]
-pub(super) struct Openings(AtomicU64);
+pub(super) struct Openings {
+    to_write: AtomicU64,
+    at_all: AtomicU64,
+}
 
 impl Openings {
     /// A minipage has been opened; its lock is held.
-    pub(super) fn count(&self) {
-        self.0.fetch_add(1, Ordering::Release);
+    pub(super) fn count(&self, access: Access) {
+        if access == Access::ReadWrite {
+            self.to_write.fetch_add(1, Ordering::Release);
+        }
+        if access != Access::NoAccess {
+            self.at_all.fetch_add(1, Ordering::Release);
+        }
+    }
+
+    /// Of those that a change to `to` ends.
+    fn against(&self, to: Access) -> &AtomicU64 {
+        if to == Access::NoAccess { &self.at_all } else { &self.to_write }
     }
 }
 
-/// Runs of minipages whose threads cannot write any more, though their states say so.
+/// Runs of minipages whose threads have less access than their states say.
 pub(super) struct Closed {
     runs: Vec<(MinipageId, u32)>,
+    /// What their states say, and what there is.
+    change: (Access, Access),
     /// [`Openings`] before they were closed.
     opened: u64,
 }
@@ -30,11 +45,12 @@ impl Closed {
     /// What the guard says.
     pub(super) fn close(
         minipages: &[MinipageId],
+        change: (Access, Access),
         memory: &Memory,
         openings: &Openings,
     ) -> Result<Self, MemoryError> {
         // Before they are closed, on every processor: what is opened after it counts as opened since.
-        let opened = openings.0.load(Ordering::Acquire);
+        let opened = openings.against(change.1).load(Ordering::Acquire);
         let mut runs: Vec<(MinipageId, u32)> = Vec::new();
         for &minipage in minipages {
             match runs.last_mut() {
@@ -46,18 +62,24 @@ impl Closed {
         runs.retain(|(_, count)| *count > 1);
         let mut closed = Vec::with_capacity(runs.len());
         for (first, count) in runs {
-            if memory.restrict_run(first, count)? {
+            if memory.restrict_run(first, count, change)? {
                 closed.push((first, count));
             }
         }
-        Ok(Self { runs: closed, opened })
+        Ok(Self { runs: closed, change, opened })
     }
 
-    /// Whether no thread of this node can write the minipage since then. Opening one counts when
+    /// Whether this change of protection has been made, and still is. Opening one counts when
     /// it is open and before it gives up the lock, which the caller holds now; so whatever was opened
     /// after it was closed has been counted.
-    pub(super) fn still(&self, minipage: MinipageId, openings: &Openings) -> bool {
-        self.contains(minipage) && self.opened == openings.0.load(Ordering::Relaxed)
+    pub(super) fn still(
+        &self,
+        minipage: MinipageId,
+        change: (Access, Access),
+        openings: &Openings,
+    ) -> bool {
+        let opened = openings.against(self.change.1).load(Ordering::Relaxed);
+        self.change == change && self.contains(minipage) && self.opened == opened
     }
 
     fn contains(&self, minipage: MinipageId) -> bool {

@@ -1,7 +1,8 @@
 //! Prefetch: what the program asks for (prefetch, push, touch), what a node fetched in earlier intervals
-//! ([`history`]), what comes next in an array that a thread scans ([`streams`]), the neighbours of what it reads
-//! ([`spatial`]), and write access for what it reads and then writes ([`migratory`]).
+//! ([`history`]) or needed again whenever a barrier had taken it ([`habits`]), what comes next in an array that a
+//! thread scans ([`streams`]), the neighbours of what it reads ([`spatial`]), and write access for what it reads and then writes ([`migratory`]).
 
+mod habits;
 mod history;
 mod migratory;
 mod page_scans;
@@ -27,6 +28,7 @@ use crate::receiver::critical_section::{self, SectionLength};
 use crate::receiver::slots::Slot;
 use crate::shim::{Mutex, lock};
 use crate::time_windows::now_ns;
+use habits::Habits;
 use history::AccessHistory;
 use migratory::Migratory;
 use streams::Prediction;
@@ -38,12 +40,18 @@ pub(crate) struct Prefetcher {
     /// Whether anything is fetched that nobody asked for.
     learns: bool,
     history: Mutex<AccessHistory>,
+    habits: Mutex<Habits>,
     migratory: Mutex<Migratory>,
 }
 
 impl Prefetcher {
     pub(crate) fn new(learns: bool) -> Self {
-        Self { learns, history: Mutex::default(), migratory: Mutex::default() }
+        Self {
+            learns,
+            history: Mutex::default(),
+            habits: Mutex::default(),
+            migratory: Mutex::default(),
+        }
     }
 
     /// A thread of this node had to fetch.
@@ -144,10 +152,29 @@ impl Prefetcher {
         scans_of_threads::forget((thread, slot));
         critical_section::pass_barrier();
         if fetches && self.learns {
-            let candidates = lock(&self.history).end_interval();
+            let mut candidates = lock(&self.history).end_interval();
+            self.foresee_lost(driver, &mut candidates);
             driver.forget_access();
             self.obtain(driver, (thread, slot), &candidates, |_| For::Later);
         }
+    }
+
+    /// Adds what the barrier has just taken away, and is likely to be needed again.
+    fn foresee_lost(&self, driver: &Driver, candidates: &mut Vec<(MinipageId, Kind)>) {
+        if driver.races().are_checked() {
+            return;
+        }
+        let lost = driver.engine().take_lost();
+        let here = |minipage| is_here(driver, (minipage, Kind::Read));
+        let again = lock(&self.habits).end_interval(lost, here);
+        let known = candidates.len();
+        for minipage in again {
+            if !candidates[..known].iter().any(|(other, _)| *other == minipage) {
+                candidates.push((minipage, Kind::Read));
+            }
+        }
+        // Neighbours are asked for together.
+        candidates.sort_unstable();
     }
 
     /// Asks for copies of the minipages in `bytes` from `address`, without waiting for them (Millipage
@@ -246,10 +273,7 @@ fn ask_for_all(driver: &Driver, candidates: &[(MinipageId, Kind)]) {
             {
                 run = longer;
             }
-            match run.count() {
-                1 => batch.step(Input::Prefetch { minipage: first, kind }),
-                _ => driver.step_run(run, |minipage| Input::Prefetch { minipage, kind }),
-            }
+            batch.step_run(run, |minipage| Input::Prefetch { minipage, kind });
             rest = &rest[run.count() as usize..];
         }
     });

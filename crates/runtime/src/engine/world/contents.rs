@@ -3,6 +3,7 @@
 #![expect(unsafe_code, reason = "page bytes are sent straight from the privileged view")]
 
 use multigrain_protocol::send_timing::MAX_BATCHED_BACKLOG;
+use multigrain_protocol::{Attach, Message};
 use multigrain_transport::{Header, Payload};
 use multigrain_types::{MinipageId, NodeId};
 
@@ -51,6 +52,22 @@ impl RealWorld<'_> {
                 platform.send_frame(to, header, Payload::Owned(all));
             }
         }
+    }
+
+    /// A frame of a batch about minipages, with their contents if the message has any.
+    pub(super) fn batch_contents(&self, to: NodeId, header: Header, message: Message, run: Run) {
+        let platform = self.platform();
+        platform.defer_with(to, header, |out| {
+            if message.attach() != Attach::Page {
+                return;
+            }
+            for minipage in run.minipages() {
+                let (ptr, len) = platform.memory().privileged(minipage);
+                platform.counters().add(Count::PageBytesSent, len as u64);
+                // SAFETY: the privileged view is readable for the length of the minipage.
+                unsafe { append(ptr, len, out) };
+            }
+        });
     }
 
     /// The same, compressed, if that is worth an attempt and works; whether they have gone.

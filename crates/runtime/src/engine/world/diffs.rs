@@ -70,7 +70,7 @@ impl<'a> RealWorld<'a> {
 
     /// Closes a minipage that was opened ahead if nobody has written it; true if it did.
     pub(super) fn close_as_its_twin(&mut self, minipage: MinipageId) -> bool {
-        let (page, _) = self.at_once().memory().privileged(minipage);
+        let (page, _) = self.platform().memory().privileged(minipage);
         // SAFETY: the privileged view is readable for the length of the minipage.
         let differs = || unsafe { self.engine.twins.differs(minipage, page) };
         let is_closed = self.is_closed(minipage);

@@ -6,6 +6,7 @@
 //! the messages, those about one minipage in the order in which its step sent them. Before a step does anything
 //! else, what was gathered is carried out.
 
+use multigrain_protocol::send_timing::{SendContext, SendTiming};
 use multigrain_protocol::{Attach, Message, World as _};
 use multigrain_types::{Access, MinipageId, NodeId};
 use smallvec::SmallVec;
@@ -134,6 +135,16 @@ impl<'a> RealWorld<'a> {
         if joined.deferred {
             let sent = self.platform().mesh().defer(joined.to, header);
             return self.platform().check_sent(joined.to, sent);
+        }
+        let context = SendContext {
+            page_bytes: joined.bytes,
+            backlog_bytes: self.platform().mesh().waiting_bytes(joined.to),
+            ..self.timing
+        };
+        if let Message::Hlrc { .. } = joined.message
+            && self.send_timing(joined.message, context, None) != SendTiming::Now
+        {
+            return self.batch_contents(joined.to, header, joined.message, joined.run);
         }
         // Looked at now that they are protected: a thread may have written while the steps were made.
         let contents = joined.message.attach() == Attach::Page && !self.is_of_zeros(joined);
