@@ -441,10 +441,10 @@ fn all_hosts_of_a_job_are_examined_and_compared() {
     for (start, holds) in [
         (
             "prevents: locked: reached: ",
-            "Permission denied (publickey).; no node runs there; see that 'ssh HOST",
+            "Permission denied (publickey).; no node runs there; see what '",
         ),
         ("prevents: old: reached: ", "its multigrain is another than this one (1234 and build "),
-        ("prevents: deaf: reached: ", "no answer in 3 s; try to log in there"),
+        ("prevents: deaf: reached: ", "no answer in 3 s; no node runs there; try to log in there"),
         ("prevents: small: file descriptors: ", "a process may have 20 (ulimit -Hn)"),
         (
             "prevents: early: clock: ",

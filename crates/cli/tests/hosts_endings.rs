@@ -284,7 +284,7 @@ fn mistakes_get_one_line_that_names_host_and_remedy() {
         (
             "--hosts a,quiet",
             125,
-            "host quiet: no agent could be started (exit status: 0); see that 'ssh HOST multigrain --version' says the same",
+            "host quiet: no agent could be started (exit status: 0); see what '",
         ),
         ("--hosts a,deaf --boot-timeout 1", 125, "host deaf: no answer in 1 s"),
         ("--hosts a,deaf --timeout 0.5", 124, "time-out after 0.5 s"),

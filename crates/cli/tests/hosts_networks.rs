@@ -183,6 +183,37 @@ fn a_host_whose_processes_are_all_killed_gets_one_line() {
     }
 }
 
+/// What a node has started is not its agent's child before the node is dead, and that takes a while with much memory. On hosts
+/// with processes of their own no other warden sees it.
+#[test]
+fn what_a_node_that_dies_slowly_has_started_does_not_stay() {
+    if !support::does("python3 --version") {
+        return;
+    }
+    let of_its_own = |_| Quirk {
+        before: "unshare --pid --fork --kill-child --mount-proc".into(),
+        ..Quirk::default()
+    };
+    let Some(network) = Network::with(1, false, of_its_own) else { return };
+    let much = "import mmap, time; much = mmap.mmap(-1, 1 << 30, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS); \
+                much.madvise(mmap.MADV_NOHUGEPAGE); \
+                all(much.__setitem__(at, 1) is None for at in range(0, 1 << 30, 4096)); \
+                print('up', flush=True); time.sleep(100)";
+    let program = format!("setsid sleep 100 & exec python3 -c \"{much}\"");
+    for _ in 0..3 {
+        // The launcher's host, too: all its processes are killed with the first of them.
+        let inner = network.job("--hosts h1");
+        let mut command = Command::new("unshare");
+        command.args(["--pid", "--fork", "--kill-child", "--mount-proc"]);
+        command.arg(inner.get_program()).args(inner.get_args());
+        let mut job = start(command.args(["bash", "-c", &program]));
+        job.lines(1);
+        job.signal(Signal::KILL);
+        network.assert_empty(SOON);
+        job.wait();
+    }
+}
+
 #[test]
 fn a_slow_host_makes_a_slow_job() {
     let Some(network) = Network::new(2, false) else { return };

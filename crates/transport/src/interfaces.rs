@@ -68,7 +68,10 @@ impl HostAddresses {
     /// The system does not tell: there is no /proc, for one.
     pub fn of_this_host() -> io::Result<Self> {
         let (machine, interfaces) = (machine()?, of_this_host()?);
-        Ok(Self { machine, interfaces, reached_at: reached_at() })
+        // The variable is inherited, and may be of a log-in elsewhere.
+        let is_own = |at: &IpAddr| interfaces.iter().any(|interface| interface.address == *at);
+        let reached_at = reached_at().filter(is_own);
+        Ok(Self { machine, interfaces, reached_at })
     }
 }
 

@@ -28,7 +28,7 @@ use crate::unauthenticated::{
 use core::task::Poll;
 use core::time::Duration;
 use multigrain_types::NodeId;
-use pending::{LinkState, Pending, Progress, Received, Stage, is_silence, may_change};
+use pending::{LinkState, Pending, Progress, Received, Stage, is_of_limit, is_silence, may_change};
 use pending_set::PendingSet;
 use rustix::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use rustix::io::Errno;
@@ -204,11 +204,18 @@ impl Rendezvous {
         // Of a peer that does not listen yet boot says itself when its time is over.
         let is_over =
             if is_silence(errno) { at >= silent_until } else { self.booted && at >= until };
-        if !may_change(errno) || is_over {
+        let may_change = may_change(errno) || (self.booted && is_of_limit(errno));
+        if !may_change || is_over {
             return Err(self.unreachable(peer, errno));
         }
         self.later.push((at, peer, errno));
         Ok(())
+    }
+
+    /// A peer has refused this node for no fault of its own, and is tried again, not at once.
+    fn reach_anew(&mut self, peer: NodeId) {
+        self.may_take_longer(peer);
+        self.later.push((Instant::now() + RETRY, peer, Errno::CONNREFUSED));
     }
 
     /// A peer's own connection to this node is under way. If it does not come, the next try shows whether the peer's host
@@ -223,9 +230,7 @@ impl Rendezvous {
     fn unreachable(&self, peer: NodeId, errno: Errno) -> TransportError {
         match errno {
             // A limit of this node's own is no matter of the peer's.
-            Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOBUFS => {
-                TransportError::System { call: "socket", errno }
-            }
+            errno if is_of_limit(errno) => TransportError::System { call: "socket", errno },
             errno => {
                 TransportError::Connect { peer, address: self.peers[peer.index()].clone(), errno }
             }
@@ -320,6 +325,11 @@ impl Rendezvous {
                 Ok(link) => link,
                 Err(Errno::AGAIN) => return Ok(()),
                 Err(errno) if is_of_one_connection(errno) => continue,
+                Err(errno) if self.booted && is_of_limit(errno) => {
+                    // The program has all there are, for now. Whoever connects waits in the listener's queue.
+                    std::thread::sleep(RETRY);
+                    return Ok(());
+                }
                 Err(errno) => return Err(TransportError::System { call: "accept", errno }),
             };
             let until = Instant::now() + unauthenticated::handshake_timeout(self.identity.nodes);
@@ -437,12 +447,12 @@ impl Rendezvous {
                 Answer::Welcome => Ok(Progress::Joined(peer)),
                 // Others pushed us out before it received our HELLO.
                 Answer::Refused(Refusal::TooMany) => {
-                    self.begin_to_reach(peer)?;
+                    self.reach_anew(peer);
                     Ok(Progress::Gone)
                 }
                 // This node was stopped meanwhile, or the way to the peer was cut.
                 Answer::Refused(Refusal::Silence) => {
-                    self.begin_to_reach(peer)?;
+                    self.reach_anew(peer);
                     Ok(Progress::Gone)
                 }
                 // Its own connection to this node is under way.
@@ -464,8 +474,10 @@ impl Rendezvous {
                 if let Poll::Ready(Err(reason)) = one.link.authenticate() {
                     return Err(TransportError::Untrusted { peer, reason });
                 }
-                // Over TLS a peer cannot say that others pushed us out before it received our HELLO.
-                if one.have == 0 && one.link.proves_rank() {
+                // Over TLS a peer cannot say that others pushed us out before it received our HELLO; over TCP what it said is lost
+                // with what it had not read.
+                let is_reset = matches!(got, Received::Failed(Errno::CONNRESET));
+                if one.have == 0 && (one.link.proves_rank() || is_reset) {
                     self.reach_later(peer, Errno::CONNREFUSED)?;
                     return Ok(Progress::Gone);
                 }

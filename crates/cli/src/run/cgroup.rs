@@ -8,6 +8,7 @@
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use std::fs::{self, File};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -88,7 +89,9 @@ fn remove_by(path: &Path, deadline: Instant) {
         .for_each(|entry| remove_by(&entry.path(), deadline));
     while rustix::fs::rmdir(path) == Err(Errno::BUSY) && Instant::now() < deadline {
         // Wakes when the last process is gone.
-        let Ok(events) = File::open(path.join("cgroup.events")) else { return };
+        let Ok(mut events) = File::open(path.join("cgroup.events")) else { return };
+        // Only what changes after it was read wakes.
+        let _ = events.read(&mut [0; 256]);
         let _ = poll(&mut [PollFd::new(&events, PollFlags::PRI)], Some(&LOOK));
     }
 }

@@ -8,6 +8,7 @@ use super::warden::{Ward, Warden};
 use super::{leftovers, say};
 use rustix::io::Errno;
 use rustix::process::{PidfdFlags, getpid, pidfd_open, set_child_subreaper};
+use std::path::Path;
 
 /// The hold on the nodes that this process starts.
 pub(super) struct Containment {
@@ -61,6 +62,11 @@ impl Containment {
 
     pub(super) fn warden(&self) -> &Warden {
         &self.warden
+    }
+
+    /// The directory of the control group, if there is one.
+    pub(super) fn group(&self) -> Option<&Path> {
+        self.group.as_ref().map(Cgroup::path)
     }
 
     pub(super) fn warden_mut(&mut self) -> &mut Warden {

@@ -49,9 +49,9 @@ pub(crate) struct DoctorArgs {
     #[arg(long)]
     sysv: bool,
 
-    /// The program of the job, which all hosts should have alike.
-    #[arg(value_name = "PROGRAM")]
-    program: Option<PathBuf>,
+    /// The program of the job, which all hosts should have alike; its arguments are not looked at.
+    #[arg(value_name = "PROGRAM", trailing_var_arg = true)]
+    command: Vec<PathBuf>,
 }
 
 /// Checks, and says what was found.
@@ -91,7 +91,7 @@ fn look(args: &DoctorArgs) -> Result<Findings, LaunchError> {
     };
     let Some(shares) = shares else {
         let mut findings = host::examine(&needs(all));
-        findings.extend(args.program.as_ref().map(|path| {
+        findings.extend(args.command.first().map(|path| {
             match program::loadable(path.as_os_str()) {
                 Ok(_) => Finding::fine("program", "can be executed"),
                 Err(why) => Finding::prevents("program", why, "no node can start", ""),
@@ -123,7 +123,7 @@ fn look_elsewhere(
         warden: containment.warden(),
         signals: &signals,
     };
-    let result = examine(&reach, needs, args.program.as_deref());
+    let result = examine(&reach, needs, args.command.first().map(PathBuf::as_path));
     containment.end();
     result
 }

@@ -66,7 +66,8 @@ impl HostList {
         let text =
             read(path, within).map_err(|error| at(format!(": {error}; name a file of hosts")))?;
         let mut hosts = Vec::new();
-        for (number, line) in (1..).zip(text.lines()) {
+        // Some editors begin a file with a byte order mark.
+        for (number, line) in (1..).zip(text.trim_start_matches('\u{feff}').lines()) {
             if line.len() > MOST_LINE_BYTES {
                 return Err(at(format!(", line {number}: it is too long; name a file of hosts")));
             }
@@ -75,11 +76,22 @@ impl HostList {
             let Some(name) = words.next() else { continue };
             let wrong = |why: String| at(format!(", line {number}: {why}"));
             let mut host = host(name).map_err(wrong)?;
+            let mut given = false;
             for word in words {
-                host.slots = match word.split_once('=') {
-                    Some(("slots", count)) => slots(count, word).map_err(wrong)?,
+                match word.split_once('=') {
+                    Some(("slots", _)) if given => {
+                        return Err(wrong(format!("'{word}': the host has slots already")));
+                    }
+                    Some(("slots", count)) => {
+                        host.slots = slots(count, word).map_err(wrong)?;
+                        given = true;
+                    }
+                    // Open MPI's: no more nodes than slots are started here.
+                    Some(("max_slots" | "max-slots", count)) => {
+                        slots(count, word).map_err(wrong)?;
+                    }
                     _ => return Err(wrong(format!("'{word}' is not understood; write slots=N"))),
-                };
+                }
             }
             add(&mut hosts, host);
         }
@@ -233,6 +245,25 @@ mod tests {
         assert!(why.starts_with("4 nodes need 4 slots, and the hosts have 3"), "{why}");
         let why = shares("a:4000000000,b:4000000000", None).unwrap_err();
         assert!(why.ends_with("1024 nodes at most"), "{why}");
+    }
+
+    #[test]
+    fn what_other_launchers_files_say_is_understood_or_named() {
+        let path = std::env::temp_dir().join(format!("hosts-{}", std::process::id()));
+        let read = |text: &str| {
+            std::fs::write(&path, text).unwrap();
+            let read = HostList::of_file(&path, None);
+            std::fs::remove_file(&path).unwrap();
+            read
+        };
+        let hosts = read("\u{feff}a slots=2 max_slots=4\nb max-slots=1 slots=1\r\n").unwrap();
+        assert_eq!(hosts, parse_list("a:2,b:1").unwrap());
+        for (text, says) in [
+            ("a slots=1 slots=2\n", "line 1: 'slots=2': the host has slots already"),
+            ("a\nb max_slots=x\n", "line 2: 'max_slots=x': slots are a number from 1"),
+        ] {
+            assert!(read(text).unwrap_err().ends_with(says), "{text}");
+        }
     }
 
     #[test]

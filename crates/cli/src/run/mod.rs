@@ -95,6 +95,9 @@ use warden::Ward;
 /// Runs a job to its end; the exit code is that of the job.
 pub(crate) fn run(args: &mut RunArgs) -> ExitCode {
     abort_on_panic();
+    variables::started_several_times(|name| std::env::var(name).ok())
+        .iter()
+        .for_each(|line| say(line));
     let begins = args.take_variables().and_then(|()| sites::as_sites(args));
     match begins.and_then(|()| launch(args)) {
         Ok(code) => code.into(),

@@ -91,11 +91,17 @@ impl Job<'_> {
             }
             Word::Ended { rank, status } => self.has_ended(own(rank)?, status),
             Word::Taken { bytes } => {
+                own(0)?;
                 self.input.feed.iter_mut().for_each(|feed| feed.has_taken(bytes))
             }
             Word::Swept => self.agents.is_swept(host),
-            // Of the clocks; whoever reads the words looks at them.
-            Word::Beat { .. } => {}
+            // What the agent had to tell before is here.
+            Word::Beat { .. } => {
+                let heard = self.now().saturating_sub(self.agents.heard_before(host));
+                for rank in ranks {
+                    self.facts.heard.insert(rank, heard);
+                }
+            }
             Word::Failed { why, .. } => return Err(why),
             Word::Examined(_)
             | Word::Listening(_)
@@ -140,7 +146,9 @@ impl Job<'_> {
                 node.end = Some(End { status: Status::Lost, ..end });
             }
             if self.facts.nodes[rank].end.is_none() {
-                self.facts.nodes[rank].fatal = Some(why.to_owned());
+                let said = self.facts.nodes[rank].fatal.take();
+                let said = said.map(|said| format!("; it had said: {said}")).unwrap_or_default();
+                self.facts.nodes[rank].fatal = Some(format!("{why}{said}"));
                 self.has_ended(rank, Status::Lost);
             }
         }

@@ -8,11 +8,14 @@ use multigrain_types::exit_codes::{DEADLOCK, PEER_LOST, RACES, SIGNALLED, TIME_O
 use multigrain_types::phrases::{BEYOND_LIMIT, BROKE_PROTOCOL, NOT_ALL_CAME};
 use rustix::process::WaitIdStatus;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// How long a consequence waits for its cause: a node that cannot join hangs up before it says why,
 /// and on a busy machine that takes a while.
 const CAUSE_WAIT: Duration = Duration::from_secs(1);
+/// The same while the host of the node that was lost has not answered since: as long as its agent may be silent.
+const LATE_CAUSE_WAIT: Duration = Duration::from_secs(3);
 /// How long the others may take to end once a node left without mg_finalize.
 const LEAVER_WAIT: Duration = Duration::from_secs(1);
 /// Exit code where no node gave one: a node exited with 0 but broke the rules.
@@ -137,6 +140,8 @@ pub(super) struct Facts {
     pub(super) races: usize,
     /// The last signal that was handed on to the nodes.
     pub(super) forwarded: Option<i32>,
+    /// By rank, of nodes on other hosts: when that was asked what it has answered last. What happened there before is known.
+    pub(super) heard: BTreeMap<usize, Duration>,
 }
 
 /// How the job ends.
@@ -211,6 +216,13 @@ impl NodeFacts {
 }
 
 impl Facts {
+    /// Whether a node lives, as far as is known, on a host that has not answered since.
+    fn is_late(&self, rank: usize, since: Duration) -> bool {
+        let node = &self.nodes[rank];
+        let heard = self.heard.get(&rank).is_some_and(|&heard| heard >= since);
+        node.host.is_some() && node.end.is_none() && !heard
+    }
+
     /// Whether every node has ended, and said that all is well.
     pub(super) fn ended_well(&self) -> bool {
         let well = |node: &NodeFacts| node.end.is_some_and(|end| end.status == Status::Exited(0));
@@ -244,12 +256,14 @@ pub(super) fn judge(facts: &Facts, now: Duration) -> Decision {
     let deserter = first(facts, |node| node.deserted(joined));
     if let Some((rank, end)) = first(facts, NodeFacts::failed) {
         // Only consequences so far: look for the cause.
+        let late = first_loss(facts).is_some_and(|(_, loss)| facts.is_late(loss.rank, end.at));
+        let until = end.at + if late { LATE_CAUSE_WAIT } else { CAUSE_WAIT };
         return match deserter {
             Some((deserter, _)) => Decision::Over(of_deserter(facts, deserter)),
-            None if all_ended || now >= end.at + CAUSE_WAIT => {
+            None if all_ended || now >= until => {
                 Decision::Over(of_consequence(facts, rank, end.status))
             }
-            None => Decision::Wait(end.at + CAUSE_WAIT),
+            None => Decision::Wait(until),
         };
     }
     let some_left = facts.nodes.iter().any(|node| node.left);

@@ -95,6 +95,24 @@ fn a_node_that_a_sigterm_ended_on_another_host_waits_for_the_loss_of_its_host() 
     assert_eq!(over(&facts, 6), (75, lost.to_owned()));
 }
 
+/// What its host has to say of the node that was lost may be held up on its way.
+#[test]
+fn a_lost_node_s_host_is_heard_before_the_loss_is_the_cause() {
+    let far = |heard: Option<u64>| {
+        let mut facts = job(3).lost(0, 1).exit(0, 500, PEER_LOST.into());
+        facts.nodes[1].host = Some("b".to_owned());
+        facts.heard.extend(heard.map(|at| (1, ms(at))));
+        facts
+    };
+    for (heard, wait) in
+        [(None, LATE_CAUSE_WAIT), (Some(400), LATE_CAUSE_WAIT), (Some(600), CAUSE_WAIT)]
+    {
+        assert_eq!(judge(&far(heard), ms(600)), Decision::Wait(ms(500) + wait), "{heard:?}");
+    }
+    assert_eq!(over(&far(Some(400)).kill(1, 2_900, libc::SIGSEGV), 2_900).0, 139);
+    assert_eq!(over(&far(Some(1_600)), 1_600).0, 75);
+}
+
 #[test]
 fn a_job_that_ends_well_but_for_races_gives_what_thread_sanitizer_gives() {
     let raced = |races| Facts { races, ..job(2) }.leave(0, 5).leave(1, 6);

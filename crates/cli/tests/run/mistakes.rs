@@ -343,6 +343,8 @@ fn what_stands_in_the_place_of_the_command_is_understood() {
     const RUN: &str = "a program is run by multigrain run -n 2 ./app";
     assert_refused("run", "run needs a program: multigrain run -n 2 ./app");
     assert_refused("run -n 2", "run needs a program: multigrain run -n 2 ./app");
+    let line = "-x ./first: no variable has such a name; write -x VAR or -x VAR=VALUE";
+    assert_refused("run -x ./first true 10", line);
     assert_refused("run -x ./first", "run needs a program (-x took ./first for its own value): ");
     for word in ["./app", "/bin/true", "mpirun", "4"] {
         assert_refused(

@@ -30,6 +30,8 @@ pub(crate) struct Quirk {
     pub(crate) before: String,
     /// What its sessions have in their environment: assignments.
     pub(crate) environment: String,
+    /// How long its sshd takes to know a user's key.
+    pub(crate) login_seconds: u32,
 }
 
 impl Network {
@@ -110,11 +112,18 @@ impl Network {
         fs::write(directory.join("config"), client).unwrap();
         fs::create_dir_all("/run/sshd").unwrap();
         for host in 1..=self.hosts {
-            let Quirk { before, environment } = quirk(host);
+            let Quirk { before, environment, login_seconds } = quirk(host);
+            let keys = match login_seconds {
+                0 => format!("AuthorizedKeysFile {place}/user.pub"),
+                seconds => format!(
+                    "AuthorizedKeysFile none\nAuthorizedKeysCommand /usr/bin/sh -c \"sleep {seconds}; cat {place}/user.pub\"\n\
+                     AuthorizedKeysCommandUser root"
+                ),
+            };
             // Sessions have a home of their own: what the user's shell does as it starts is killed in the middle of it, and may
             // leave a lock behind that the next one waits for.
             let daemon = format!(
-                "Port 2222\nHostKey {place}/host\nAuthorizedKeysFile {place}/user.pub\n\
+                "Port 2222\nHostKey {place}/host\n{keys}\n\
                  PermitRootLogin prohibit-password\nPasswordAuthentication no\nUsePAM no\n\
                  StrictModes no\nPidFile none\nUseDNS no\nSetEnv HOME={place} {environment}\n"
             );

@@ -14,6 +14,14 @@ pub(crate) fn misspelt(variables: impl Iterator<Item = OsString>) -> Vec<String>
     let line = |variable: OsString| {
         let name = variable.to_str()?.strip_prefix(PREFIX).filter(|name| !is_known(name))?;
         let wrong = |setting: &&str| strsim::damerau_levenshtein(setting, name);
+        let by_option = |option: &str| {
+            format!("{PREFIX}{name} is no variable of Multigrain; {option} may be meant")
+        };
+        match name {
+            "HOSTS" | "HOSTFILE" => return Some(by_option("--hosts or --hostfile")),
+            "BOOT_TIMEOUT" => return Some(by_option("MULTIGRAIN_BOOT_SECONDS")),
+            _ => {}
+        }
         let nearest = SETTINGS.into_iter().min_by_key(|setting| wrong(setting))?;
         (wrong(&nearest) <= MOST_WRONG).then(|| {
             format!("{PREFIX}{name} is no variable of Multigrain; {PREFIX}{nearest} may be meant")
@@ -37,6 +45,12 @@ mod tests {
                 "MULTIGRAIN_{wrong} is no variable of Multigrain; MULTIGRAIN_{right} may be meant"
             );
             assert_eq!(of(&format!("MULTIGRAIN_{wrong}")), [line]);
+        }
+        for (wrong, right) in
+            [("BOOT_TIMEOUT", "MULTIGRAIN_BOOT_SECONDS"), ("HOSTS", "--hosts or --hostfile")]
+        {
+            let lines = of(&format!("MULTIGRAIN_{wrong}"));
+            assert!(lines.len() == 1 && lines[0].ends_with(&format!("; {right} may be meant")));
         }
         // PART is two letters from PORTS.
         for name in ["MULTIGRAIN_PART", "MULTIGRAIN_APPS", "MULTIGRAIN_INPUT_FILE", "GAURD", "HOME"]

@@ -8,18 +8,21 @@ use super::super::spawn;
 use super::super::warden::Warden;
 use super::channel::{AgentChannel, End, Received};
 use super::messages::{BANNER, Order, Word};
-use super::sweep::Sweep;
+use super::sweep::{Sweep, quoted};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use std::io;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 /// Bytes that a shell may say before the agent does.
 const MOST_BEFORE_BANNER: usize = 64 << 10;
+/// Bytes that are read of one agent while others start.
+const MOST_AHEAD: usize = 4 << 20;
 /// Bytes of one complaint that are kept.
 const MOST_OF_COMPLAINT: usize = 4 << 10;
 /// How long the command may take to end once its output has.
@@ -47,6 +50,10 @@ pub(super) struct AgentHandle {
     swept: bool,
     /// What the agent said has ended, though it was not told to end.
     ended: bool,
+    /// What the command that reaches the host has ended with.
+    exit_code: Option<i32>,
+    /// When it was asked what it has answered last, by the launcher's monotonic clock in nanoseconds.
+    heard_at: u64,
     /// The command that ends what is left of its nodes if it cannot.
     sweep: Vec<String>,
     /// The host's monotonic clock less ours, in nanoseconds, with how long it took to ask.
@@ -125,6 +132,8 @@ impl AgentHandle {
                 gone: None,
                 swept: false,
                 ended: false,
+                exit_code: None,
+                heard_at: 0,
                 sweep: Vec::new(),
                 clock: None,
             }),
@@ -196,6 +205,11 @@ impl AgentHandle {
         self.gone.as_deref()
     }
 
+    /// What the command that reaches its host has ended with, if it has.
+    pub(super) fn exit_code(&self) -> Option<i32> {
+        self.exit_code
+    }
+
     /// Whether its agent has ever spoken, and may still listen.
     pub(super) fn has_spoken(&self) -> bool {
         self.has_banner && self.is_there()
@@ -221,6 +235,11 @@ impl AgentHandle {
         self.is_there() && self.channel.is_silent()
     }
 
+    /// Whether so much has come from it that no more is to be read before some is taken.
+    pub(super) fn is_full(&self) -> bool {
+        self.channel.ahead() >= MOST_AHEAD
+    }
+
     /// Whether it has spoken, and then said nothing for too long, at the start: the first look at its host may
     /// take its time, for the agent reads files that may be far away.
     pub(super) fn is_lost(&mut self) -> bool {
@@ -235,6 +254,11 @@ impl AgentHandle {
     /// Nothing more is expected of it.
     pub(super) fn give_up(&mut self, why: &str) {
         self.gone.get_or_insert_with(|| why.to_owned());
+    }
+
+    /// When it was last known to have received what was said to it, by the launcher's monotonic clock in nanoseconds.
+    pub(super) fn heard_at(&self) -> u64 {
+        self.heard_at
     }
 
     /// Reads what has come.
@@ -300,6 +324,7 @@ impl AgentHandle {
 
     /// The best of all answers about its clock is that which came soonest.
     fn adjust(&mut self, stamp: u64, now: u64) {
+        self.heard_at = self.heard_at.max(stamp);
         let took = now_ns().saturating_sub(stamp);
         if self.clock.is_none_or(|(_, best)| took < best) {
             let middle = i128::from(stamp) + i128::from(took / 2);
@@ -335,7 +360,10 @@ impl AgentHandle {
         }
         let what = if self.has_banner { "its agent has ended" } else { NOT_STARTED };
         let how = match self.child.try_wait() {
-            Ok(Some(status)) => format!(" ({status})"),
+            Ok(Some(status)) => {
+                self.exit_code = status.code();
+                format!(" ({status})")
+            }
             Ok(None) | Err(_) => String::new(),
         };
         match self.complaints.last.trim() {
@@ -347,6 +375,13 @@ impl AgentHandle {
     /// From now on something may be left of it, which this command ends.
     pub(super) fn sweep_by(&mut self, command: Vec<String>) {
         self.sweep = command;
+    }
+
+    /// It ends a control group, too, of this directory.
+    pub(super) fn sweep_group(&mut self, group: &str) {
+        if let Some(command) = self.sweep.last_mut() {
+            *command += &format!(" --group {}", quoted(Path::new(group)));
+        }
     }
 
     /// Ends what is left of an agent that was killed, perhaps with its warden; not that of one that is silent, whose host
@@ -369,7 +404,7 @@ impl AgentHandle {
 }
 
 /// The monotonic clock, in nanoseconds.
-fn now_ns() -> u64 {
+pub(super) fn now_ns() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     let now = Duration::try_from(now).unwrap_or_default();
     u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)

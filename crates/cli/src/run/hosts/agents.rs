@@ -1,7 +1,7 @@
 //! All agents of a job, as the launcher's event loop sees them; none in a job on this host alone.
 
 use super::super::event_source::Source;
-use super::agent_handle::AgentHandle;
+use super::agent_handle::{AgentHandle, now_ns};
 use super::channel::{PATIENCE, PERIOD};
 use super::messages::{Order, Word};
 use super::sweep::Sweep;
@@ -149,6 +149,11 @@ impl Agents {
     pub(in super::super) fn complaints(&mut self, host: usize, buffer: &mut [u8]) -> Vec<String> {
         // At their end, the closed descriptor leaves the set by itself.
         self.handles[host].read_complaints(buffer)
+    }
+
+    /// How long ago a host was asked what it answered last.
+    pub(in super::super) fn heard_before(&self, host: usize) -> Duration {
+        Duration::from_nanos(now_ns().saturating_sub(self.handles[host].heard_at()))
     }
 
     /// How many there are.

@@ -100,6 +100,11 @@ impl AgentChannel {
         &mut self.inbox
     }
 
+    /// Bytes that were read, and are not taken.
+    pub(super) fn ahead(&self) -> usize {
+        self.inbox.len()
+    }
+
     /// The next message that was read.
     ///
     /// # Errors

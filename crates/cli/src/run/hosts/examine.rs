@@ -2,10 +2,11 @@
 
 use super::super::error::LaunchError;
 use super::super::hostfile::Share;
+use super::agent_handle::NOT_STARTED;
 use super::builds;
 use super::links;
 use super::messages::{Examination, Examined, Order, Word};
-use super::remote_shell::{LOG_IN, Reach};
+use super::remote_shell::Reach;
 use crate::host::{Finding, Needs};
 use multigrain_transport::Authority;
 use multigrain_transport::interfaces;
@@ -47,8 +48,8 @@ pub(in super::super) fn examine(
     let answers = reach.gather_each(&mut agents, Word::examined)?;
     let now = SystemTime::now();
     let mut found: Findings = Vec::new();
-    for (share, answer) in reach.shares.iter().zip(&answers) {
-        let mut findings = vec![reached(answer)];
+    for ((share, answer), handle) in reach.shares.iter().zip(&answers).zip(&agents.handles) {
+        let mut findings = vec![reached(answer, || reach.advice(handle))];
         if let Ok(examined) = answer {
             findings.push(clock(examined, now));
             findings.extend(examined.findings.iter().cloned());
@@ -98,12 +99,16 @@ fn none_started(reach: &Reach<'_>, why: &str) -> Findings {
 }
 
 /// Whether there was an answer, which only an agent of the same build gives.
-fn reached(answer: &Result<Examined, LaunchError>) -> Finding {
+fn reached(answer: &Result<Examined, LaunchError>, advice: impl Fn() -> String) -> Finding {
     let check = "reached";
     match answer {
         Ok(_) => Finding::fine(check, "its multigrain is the same as this one"),
+        Err(LaunchError::Host { why, .. }) if why.starts_with(NOT_STARTED) => {
+            Finding::prevents(check, why.clone(), "no node runs there", advice())
+        }
         Err(LaunchError::Host { why, .. }) => {
-            Finding::prevents(check, why.clone(), "no node runs there", LOG_IN)
+            let (found, remedy) = why.rsplit_once("; ").unwrap_or((why, ""));
+            Finding::prevents(check, found, "no node runs there", remedy)
         }
         Err(error) => Finding::prevents(check, error.to_string(), "no node runs there", ""),
     }

@@ -39,6 +39,11 @@ impl Inbox {
         self.bytes.extend_from_slice(bytes);
     }
 
+    /// How many bytes are there.
+    pub(super) fn len(&self) -> usize {
+        self.rest().len()
+    }
+
     /// The bytes that are there.
     pub(super) fn rest(&self) -> &[u8] {
         &self.bytes[self.taken..]

@@ -205,6 +205,8 @@ pub(in super::super) struct Found {
     pub(super) addresses: HostAddresses,
     /// Files that have to be the same on all hosts: what each is, its path, and its build.
     pub(super) files: Vec<Built>,
+    /// The directory of its control group, if it has one.
+    pub(super) group: Option<String>,
 }
 
 /// A file, and which build it is.

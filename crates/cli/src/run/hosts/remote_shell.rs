@@ -11,23 +11,23 @@ use super::agent_handle::{AgentHandle, NOT_STARTED};
 use super::agents::{Agents, silence};
 use super::builds;
 use super::messages::Word;
+use super::sweep::quoted;
 use multigrain_types::exit_codes::LAUNCHER_FAILED;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal;
 use std::io;
 use std::os::fd::AsFd;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// What leads to a host. A connection that others might come to share would end with the job. Until the agent speaks,
-/// nobody but ssh can tell a cut link from a slow shell.
+/// nobody but ssh can tell a cut link from a slow shell; it counts from the login on, which may take its time too.
 const SSH: [&str; 8] = [
     "ssh",
     "-T",
     "-o",
     "ControlMaster=no",
     "-o",
-    "ServerAliveInterval=1",
+    "ServerAliveInterval=5",
     "-o",
     "ServerAliveCountMax=3",
 ];
@@ -36,9 +36,9 @@ const SSH: [&str; 8] = [
 const SSHD_WAIT: u64 = 10;
 /// How long the agents may take to be there, if the user gives no boot time.
 const START_WAIT: Duration = Duration::from_secs(30);
-/// What to do where no agent could be started.
-pub(super) const LOG_IN: &str =
-    "see that 'ssh HOST multigrain --version' says the same as here, without a password";
+/// What ssh ends with where it does not reach the host, and a shell where it does not find the command.
+const NOT_REACHED: i32 = 255;
+const NOT_FOUND: i32 = 127;
 /// Between two looks whether it is time for something.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
@@ -90,7 +90,7 @@ impl Reach<'_> {
             (None, Some(_), _) | (_, _, Err(_)) => Vec::new(),
             (_, _, Ok(path)) => {
                 let path = quoted(&path);
-                self.command(host, &format!("exec {path} warden --agent --mark {mark} < /dev/null"))
+                self.command(host, &format!("exec < /dev/null {path} warden --agent --mark {mark}"))
                     .0
             }
         }
@@ -127,14 +127,34 @@ impl Reach<'_> {
         pick: impl Fn(Word) -> Option<T>,
     ) -> Result<Vec<T>, LaunchError> {
         let has_failed = |answer: &Option<Result<T, LaunchError>>| matches!(answer, Some(Err(_)));
-        let answers = self.receive(agents, pick, |answers| answers.iter().any(has_failed))?;
-        let mut all: Result<Vec<T>, LaunchError> = answers.into_iter().flatten().collect();
-        if let Err(LaunchError::Host { why, .. }) = &mut all
-            && why.starts_with(NOT_STARTED)
-        {
-            *why += &format!("; {LOG_IN}");
+        let mut answers = self.receive(agents, pick, |answers| answers.iter().any(has_failed))?;
+        for (answer, handle) in answers.iter_mut().zip(&agents.handles) {
+            if let Some(Err(LaunchError::Host { why, .. })) = answer
+                && why.starts_with(NOT_STARTED)
+            {
+                *why += &format!("; {}", self.advice(handle));
+            }
         }
-        all
+        answers.into_iter().flatten().collect()
+    }
+
+    /// What to do where no agent could be started.
+    pub(super) fn advice(&self, handle: &AgentHandle) -> String {
+        let host = handle.host();
+        let path = std::env::current_exe().unwrap_or_default();
+        let path = path.display();
+        match (&self.place.launcher_command, self.allocation, handle.exit_code()) {
+            (Some(command), ..) => format!("see what '{command} {host} true' says"),
+            (None, Some(_), _) => {
+                "see that the allocation lasts (squeue), and that 'srun --overlap true' works in it"
+                    .to_owned()
+            }
+            (None, None, Some(NOT_REACHED)) => {
+                format!("see that 'ssh {host} true' works, without a password")
+            }
+            (None, None, Some(NOT_FOUND)) => format!("install the same there: {path}"),
+            (None, None, _) => format!("see what 'ssh {host} {path} --version' says"),
+        }
     }
 
     /// Waits for what each agent has to say, be it that it cannot, or that it is lost or late.
@@ -173,13 +193,18 @@ impl Reach<'_> {
                 if !handle.is_there() {
                     continue;
                 }
-                let read = handle.read(&mut buffer);
                 // What comes after the answer stays in the channel: its nodes may run while others start.
+                let is_full = answer.is_some() && handle.is_full();
+                let read = if is_full { Ok(()) } else { handle.read(&mut buffer) };
                 if answer.is_none() {
                     *answer = received(handle, &own, &pick).transpose();
                 }
+                // One that has answered may be lost as well, while others have not.
+                let gone = read.err().or_else(|| (!is_full && handle.is_lost()).then(silence));
+                if let (Some(Ok(_)), Some(why)) = (&answer, &gone) {
+                    *answer = Some(Err(LaunchError::of_host(handle.host(), 125, why.clone())));
+                }
                 if answer.is_none() {
-                    let gone = read.err().or_else(|| handle.is_lost().then(silence));
                     let lost = gone.map(|why| LaunchError::of_host(handle.host(), 125, why));
                     *answer = lost.or_else(|| self.late(handle)).map(Err);
                 }
@@ -241,7 +266,8 @@ fn wait(handles: &[AgentHandle], signals: &Signals) {
     let signals = signals.as_fd();
     let mut set = vec![PollFd::from_borrowed_fd(signals, PollFlags::IN)];
     for handle in handles.iter().filter(|handle| handle.is_there()) {
-        set.push(PollFd::from_borrowed_fd(handle.input(), PollFlags::IN));
+        let input = (!handle.is_full()).then(|| handle.input());
+        set.extend(input.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
         let complaints = handle.complaints();
         set.extend(complaints.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
         set.extend(handle.output().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::OUT)));
@@ -257,9 +283,4 @@ fn not_started(name: &str, error: &io::Error) -> String {
     format!(
         "{name}: {why}; --launcher-command names a program of this host that leads to the others"
     )
-}
-
-/// For the host's shell, whichever that is.
-fn quoted(path: &Path) -> String {
-    format!("'{}'", path.display().to_string().replace('\'', r"'\''"))
 }

@@ -48,6 +48,11 @@ impl Start<'_> {
         self.look(&mut agents, &variables)?;
         let found = reach.gather(&mut agents, Word::found)?;
         self.compare(&found)?;
+        for (handle, found) in agents.handles.iter_mut().zip(&found) {
+            if let Some(group) = &found.group {
+                handle.sweep_group(group);
+            }
+        }
         let tcp = self.tcp(&found)?;
         agents.addresses = tcp.iter().flatten().copied().collect();
         for (handle, (share, tcp)) in agents.handles.iter_mut().zip(shares.iter().zip(&tcp)) {

@@ -4,6 +4,7 @@
 use super::super::spawn;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -33,4 +34,9 @@ impl Sweep {
         let _ = kill_process_group(pid, Signal::KILL);
         let _ = self.0.wait();
     }
+}
+
+/// For the host's shell, whichever that is.
+pub(super) fn quoted(path: &Path) -> String {
+    format!("'{}'", path.display().to_string().replace('\'', r"'\''"))
 }

@@ -1,4 +1,4 @@
-//! The two directions of a connection whose handshake is over, each with its key and its buffer, which share nothing:
+//! The two directions of a connection whose handshake is over, each with its key and its buffer, which share what makes keys, and nothing else:
 //! one thread may send while another receives.
 //!
 //! Nothing is allocated but at the handshake and when keys are updated. Bytes are copied once each way: what is
@@ -14,6 +14,9 @@ use rustls::kernel::KernelConnection;
 
 /// Records that are sealed before one system call sends them, and room for as many that come.
 const AT_ONCE: usize = 2;
+
+/// Reads of the socket in one call: records may hold nothing, and then nothing else would end it.
+const READS: u32 = 32;
 
 const CLOSE_NOTIFY: [u8; 2] = [1, 0];
 /// The message that says: what follows is under the next key. Nodes do not ask each other to do the same.
@@ -221,7 +224,7 @@ impl Receiving {
     ) -> Result<usize, Errno> {
         let room: usize = spans.iter().map(Span::len).sum();
         let mut given = 0;
-        let mut may_read = !self.holds();
+        let mut reads = if self.holds() { 0 } else { READS };
         loop {
             // SAFETY: the caller vouches for the spans.
             given += unsafe { self.give(spans, given) };
@@ -231,7 +234,7 @@ impl Receiving {
             let failure = match self.failed.take() {
                 Some(failure) => failure,
                 None if self.ended => return Ok(given),
-                None => match self.advance(stream, &mut may_read, &keys) {
+                None => match self.advance(stream, &mut reads, &keys) {
                     Ok(true) => continue,
                     Ok(false) => return if given > 0 { Ok(given) } else { Err(Errno::AGAIN) },
                     Err(failure) => failure,
@@ -272,7 +275,7 @@ impl Receiving {
     fn advance(
         &mut self,
         stream: &dyn Link,
-        may_read: &mut bool,
+        reads: &mut u32,
         keys: impl Fn() -> Option<Key>,
     ) -> Result<bool, Errno> {
         let missing = match records::length(&self.bytes[self.sealed.clone()])? {
@@ -283,7 +286,7 @@ impl Receiving {
             Some(length) => length - self.sealed.len(),
             None => HEADER - self.sealed.len(),
         };
-        if !*may_read {
+        if *reads == 0 {
             return Ok(false);
         }
         self.bytes.copy_within(self.sealed.clone(), 0);
@@ -297,7 +300,7 @@ impl Receiving {
             self.ended = true;
         }
         self.sealed.end += got;
-        *may_read = got == asked;
+        *reads = if got == asked { *reads - 1 } else { 0 };
         Ok(true)
     }
 

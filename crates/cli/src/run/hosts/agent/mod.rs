@@ -388,6 +388,10 @@ impl Agent {
     /// Kills all nodes, and whom they have left.
     fn kill_all(&self) {
         self.signal_all(Signal::KILL);
+        self.site.iter().for_each(|site| site.warden().kill_group());
+        // What a node has forked becomes this process's own child once the node is dead.
+        let deadline = Instant::now() + leftovers::KILL_WAIT;
+        self.held.iter().for_each(|node| node.wait_for_end(deadline));
         leftovers::kill_but(&self.known(), leftovers::KILL_WAIT);
     }
 

@@ -64,6 +64,7 @@ impl Site {
         let found = Found {
             addresses: HostAddresses::of_this_host().map_err(refused("the network interfaces"))?,
             files,
+            group: containment.group().map(|group| group.display().to_string()),
         };
         let descriptors = descriptor_limit::of_node(descriptor_limit::raise(), job.nodes);
         let listeners = Vec::new();
@@ -147,7 +148,6 @@ impl Site {
     }
 }
 
-/// The agent's part of the job, in a word.
 /// The addresses of functions are those of all other hosts, or nothing runs here.
 fn fix_addresses() -> Result<(), Refusal> {
     let Err(error) = host::fix_addresses() else { return Ok(()) };
