@@ -120,6 +120,20 @@ fn a_node_that_is_refused_memory_in_mid_run_ends_with_one_line() {
 }
 
 /// The thread was counted, and a node that computed was taken for one that waits; and no call with a deadline went well again.
+/// It was the end of the job.
+#[test]
+fn a_link_waits_for_a_descriptor_that_the_program_has_and_not_for_ever() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "no_descriptor_left");
+    let setting = Setting { transport: "tcp", ..Setting::nodes(9) };
+    run_well(&launcher(), &setting, &program, &["1.5"]);
+    let ended = run(&launcher(), &setting, &program, &["100"]);
+    assert_eq!(ended.code, Some(70), "{ended:?}");
+    assert!(ended.err.contains("multigrain: node 5 "), "{ended:?}");
+    let line = "failed: cannot make links to other nodes: accept: Too many open files";
+    assert!(ended.err.contains(line), "{ended:?}");
+}
+
 #[test]
 fn a_thread_for_deadlines_that_could_not_start_is_no_deadlock_and_starts_later() {
     let dir = TestDir::new();

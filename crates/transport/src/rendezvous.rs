@@ -46,6 +46,8 @@ const REACH: Duration = Duration::from_millis(3_500);
 /// Between two looks at whether the hosts of the peers that are being reached still answer; and before the next
 /// try to reach one whose own connection was said to be under way.
 const LOOK: Duration = Duration::from_millis(200);
+/// How long a connection may wait for a descriptor that the program has.
+const ROOM_WAIT: Duration = Duration::from_secs(10);
 /// The listeners' key in the epoll set, where connections have numbers, and that of the wake-up.
 const LISTENER: u64 = u64::MAX;
 const WAKE_UP: u64 = u64::MAX - 1;
@@ -70,6 +72,8 @@ pub(crate) struct Rendezvous {
     /// Ends the present or next wait.
     wake_up: Arc<OwnedFd>,
     refusals: Refusals,
+    /// Since when a connection waits that this process has no descriptor for.
+    without_room: Option<Instant>,
     /// What has come of it, to be taken.
     connected: Vec<Connected>,
     lines: Vec<String>,
@@ -102,6 +106,7 @@ impl Rendezvous {
             later: Vec::new(),
             wake_up: Arc::new(wake_up),
             refusals: Refusals::default(),
+            without_room: None,
             connected: Vec::new(),
             lines: Vec::new(),
         })
@@ -325,13 +330,10 @@ impl Rendezvous {
                 Ok(link) => link,
                 Err(Errno::AGAIN) => return Ok(()),
                 Err(errno) if is_of_one_connection(errno) => continue,
-                Err(errno) if self.booted && is_of_limit(errno) => {
-                    // The program has all there are, for now. Whoever connects waits in the listener's queue.
-                    std::thread::sleep(RETRY);
-                    return Ok(());
-                }
+                Err(errno) if self.may_find_room(errno) => return Ok(()),
                 Err(errno) => return Err(TransportError::System { call: "accept", errno }),
             };
+            self.without_room = None;
             let until = Instant::now() + unauthenticated::handshake_timeout(self.identity.nodes);
             let mut one = Pending::new(link, Stage::Accepted { until });
             if let Poll::Ready(Err(why)) = one.link.authenticate() {
@@ -343,6 +345,17 @@ impl Rendezvous {
             self.settle(one, progress)?;
         }
         Ok(())
+    }
+
+    /// Whether the program has all descriptors, or memory, that this process may have, and not for long. Whoever connects waits in
+    /// the listener's queue, and this thread a moment, for the listener stays ready.
+    fn may_find_room(&mut self, errno: Errno) -> bool {
+        if !self.booted || !is_of_limit(errno) {
+            return false;
+        }
+        let since = *self.without_room.get_or_insert_with(Instant::now);
+        std::thread::sleep(RETRY);
+        since.elapsed() < ROOM_WAIT
     }
 
     fn make_room(&mut self) {
