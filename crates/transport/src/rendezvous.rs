@@ -14,6 +14,7 @@
 mod pending;
 mod pending_set;
 mod setup;
+mod shortage;
 
 use crate::address::Address;
 use crate::descriptor;
@@ -28,10 +29,11 @@ use crate::unauthenticated::{
 use core::task::Poll;
 use core::time::Duration;
 use multigrain_types::NodeId;
-use pending::{LinkState, Pending, Progress, Received, Stage, is_of_limit, is_silence, may_change};
+use pending::{LinkState, Pending, Progress, Received, Stage, is_silence, may_change};
 use pending_set::PendingSet;
 use rustix::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use rustix::io::Errno;
+use shortage::{Shortage, is_of_limit};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
@@ -46,8 +48,6 @@ const REACH: Duration = Duration::from_millis(3_500);
 /// Between two looks at whether the hosts of the peers that are being reached still answer; and before the next
 /// try to reach one whose own connection was said to be under way.
 const LOOK: Duration = Duration::from_millis(200);
-/// How long a connection may wait for a descriptor that the program has.
-const ROOM_WAIT: Duration = Duration::from_secs(10);
 /// The listeners' key in the epoll set, where connections have numbers, and that of the wake-up.
 const LISTENER: u64 = u64::MAX;
 const WAKE_UP: u64 = u64::MAX - 1;
@@ -72,8 +72,7 @@ pub(crate) struct Rendezvous {
     /// Ends the present or next wait.
     wake_up: Arc<OwnedFd>,
     refusals: Refusals,
-    /// Since when a connection waits that this process has no descriptor for.
-    without_room: Option<Instant>,
+    shortage: Shortage,
     /// What has come of it, to be taken.
     connected: Vec<Connected>,
     lines: Vec<String>,
@@ -106,7 +105,7 @@ impl Rendezvous {
             later: Vec::new(),
             wake_up: Arc::new(wake_up),
             refusals: Refusals::default(),
-            without_room: None,
+            shortage: Shortage::default(),
             connected: Vec::new(),
             lines: Vec::new(),
         })
@@ -330,10 +329,10 @@ impl Rendezvous {
                 Ok(link) => link,
                 Err(Errno::AGAIN) => return Ok(()),
                 Err(errno) if is_of_one_connection(errno) => continue,
-                Err(errno) if self.may_find_room(errno) => return Ok(()),
+                Err(errno) if self.booted && self.shortage.wait(errno) => return Ok(()),
                 Err(errno) => return Err(TransportError::System { call: "accept", errno }),
             };
-            self.without_room = None;
+            self.shortage.is_over();
             let until = Instant::now() + unauthenticated::handshake_timeout(self.identity.nodes);
             let mut one = Pending::new(link, Stage::Accepted { until });
             if let Poll::Ready(Err(why)) = one.link.authenticate() {
@@ -345,17 +344,6 @@ impl Rendezvous {
             self.settle(one, progress)?;
         }
         Ok(())
-    }
-
-    /// Whether the program has all descriptors, or memory, that this process may have, and not for long. Whoever connects waits in
-    /// the listener's queue, and this thread a moment, for the listener stays ready.
-    fn may_find_room(&mut self, errno: Errno) -> bool {
-        if !self.booted || !is_of_limit(errno) {
-            return false;
-        }
-        let since = *self.without_room.get_or_insert_with(Instant::now);
-        std::thread::sleep(RETRY);
-        since.elapsed() < ROOM_WAIT
     }
 
     fn make_room(&mut self) {
@@ -458,13 +446,8 @@ impl Rendezvous {
         if let Some(said) = one.said.first_chunk().filter(|_| one.have == Header::BYTES) {
             return match handshake::answer(said, &self.identity, peer) {
                 Answer::Welcome => Ok(Progress::Joined(peer)),
-                // Others pushed us out before it received our HELLO.
-                Answer::Refused(Refusal::TooMany) => {
-                    self.reach_anew(peer);
-                    Ok(Progress::Gone)
-                }
-                // This node was stopped meanwhile, or the way to the peer was cut.
-                Answer::Refused(Refusal::Silence) => {
+                // Others pushed us out before it received our HELLO; this node was stopped meanwhile, or the way to the peer was cut.
+                Answer::Refused(Refusal::TooMany | Refusal::Silence) => {
                     self.reach_anew(peer);
                     Ok(Progress::Gone)
                 }

@@ -115,11 +115,6 @@ pub(super) fn is_silence(errno: Errno) -> bool {
     [Errno::HOSTUNREACH, Errno::NETUNREACH, Errno::TIMEDOUT].contains(&errno)
 }
 
-/// Whether a limit of this process or host was met: a matter of its own, and of now.
-pub(super) fn is_of_limit(errno: Errno) -> bool {
-    [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::NOBUFS].contains(&errno)
-}
-
 /// Whether connecting may succeed later: the peer does not listen yet, or the way to it is not up yet.
 pub(super) fn may_change(errno: Errno) -> bool {
     [Errno::CONNREFUSED, Errno::NOENT].contains(&errno) || is_silence(errno)
