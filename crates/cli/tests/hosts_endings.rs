@@ -134,6 +134,22 @@ fn a_host_that_vanishes_is_named_and_nothing_is_left_on_the_others() {
     assert_gone_within(Duration::from_secs(1), &time);
 }
 
+/// While another host is waited for.
+#[test]
+fn a_host_that_is_lost_while_others_start_is_named_at_once() {
+    let mark = unique_time();
+    let job = start(&mut script("--hosts a,deaf", &mark, "true"));
+    wait_until("a has its link", || processes(&format!("link-a-{mark}")).count() >= 2);
+    for link in processes(&format!("link-a-{mark}")) {
+        let pid = link.file_name().unwrap().to_str().unwrap().parse().unwrap();
+        kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
+    }
+    let ended = job.wait();
+    assert_eq!(ended.code, Some(125), "{ended:?}");
+    assert!(ended.line().starts_with("multigrain: host a: "), "{ended:?}");
+    assert!(ended.took < SOON, "{ended:?}");
+}
+
 /// Bytes of memory that a process has.
 fn resident(pid: Pid) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero())).unwrap();
