@@ -140,6 +140,8 @@ fn a_host_that_is_lost_while_others_start_is_named_at_once() {
     let mark = unique_time();
     let job = start(&mut script("--hosts a,deaf", &mark, "true"));
     wait_until("a has its link", || processes(&format!("link-a-{mark}")).count() >= 2);
+    // Not a wait for something: longer than its agent needs to answer what it is asked first.
+    std::thread::sleep(Duration::from_millis(700));
     for link in processes(&format!("link-a-{mark}")) {
         let pid = link.file_name().unwrap().to_str().unwrap().parse().unwrap();
         kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
