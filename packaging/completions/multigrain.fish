@@ -64,7 +64,7 @@ helping\t'The threads that wait, and a thread of its own, asleep, while none doe
 complete -c multigrain -n "__fish_multigrain_using_subcommand run" -l manager -d 'Where directory entries live [default: allocator]' -r -f -a "first\t'Node 0 manages everything'
 spread\t'Spread over the nodes'
 allocator\t'The node that allocated'"
-complete -c multigrain -n "__fish_multigrain_using_subcommand run" -l learn -d 'Whether a node fetches ahead: what comes next in an array that a thread goes through, and at barriers what it fetches between barriers again and again [default: on]' -r -f -a "on\t'Learns and fetches ahead'
+complete -c multigrain -n "__fish_multigrain_using_subcommand run" -l learn -d 'Whether a node fetches ahead: what comes next in an array that a thread goes through and the neighbours of what it reads, write access for what it reads and then writes, and at barriers what it has fetched between them, or needed again after them, again and again [default: on]' -r -f -a "on\t'Learns and fetches ahead'
 off\t'Fetches at faults only'"
 complete -c multigrain -n "__fish_multigrain_using_subcommand run" -l consistency -d 'What the program may rely on where an allocation does not say it: on release-consistent memory, writes are seen by other nodes only after a lock, barrier, semaphore, thread start or join has ordered them, and there must be no data races [default: sequential]' -r -f -a "sequential\t'Every access in one order all nodes agree on'
 eager-release\t'A release updates or invalidates all copies before it ends'

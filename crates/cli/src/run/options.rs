@@ -101,8 +101,9 @@ pub(super) struct NodeArgs {
     #[arg(long, value_enum)]
     pub(super) manager: Option<Manager>,
 
-    /// Whether a node fetches ahead: what comes next in an array that a thread goes through, and at barriers
-    /// what it fetches between barriers again and again [default: on].
+    /// Whether a node fetches ahead: what comes next in an array that a thread goes through and the neighbours of
+    /// what it reads, write access for what it reads and then writes, and at barriers what it has fetched between them,
+    /// or needed again after them, again and again [default: on].
     #[arg(long, value_enum)]
     pub(super) learn: Option<Learn>,
 
