@@ -23,9 +23,9 @@ const APPS: [App; 3] = [
 ];
 /// The same with input for a few seconds, so that faults find them at work.
 const LONGER: [App; 3] = [
-    ("sor", "", "--rows 4003 --cols 64 --iterations 40"),
-    ("water", "--consistency auto", "--molecules 96 --steps 12"),
-    ("tsp", "", "--cities 15 --level 8"),
+    ("sor", "", "--rows 4003 --cols 64 --iterations 10000"),
+    ("water", "--consistency auto", "--molecules 160 --steps 200"),
+    ("tsp", "", "--cities 19 --level 8"),
 ];
 
 type App = (&'static str, &'static str, &'static str);
