@@ -56,7 +56,7 @@ BASH = share/bash-completion/completions/multigrain
 ZSH = share/zsh/site-functions/_multigrain
 FISH = share/fish/vendor_completions.d/multigrain.fish
 
-.PHONY: all apps demo test test-release test-debug build-checks soak test-hosts-long mutants test-mutants build-mutants fuzz fuzz-short miri shuttle loom asan tsan check-install check-packaging install install-documents uninstall deb clean
+.PHONY: all apps demo test test-release test-debug build-checks soak test-hosts-long mutants test-mutants try-mutants build-mutants fuzz fuzz-short miri shuttle loom asan tsan check-install check-packaging install install-documents uninstall deb clean
 
 all:
 	$(RELEASE_FLAGS) $(CARGO) build --release -p multigrain-capi -p multigrain-cli -p multigrain-sysv-preload
@@ -115,6 +115,10 @@ mutants: build-mutants
 	$(MUTANTS) --table docs/tables/mutants.md --proof docs/PROOF.md
 
 test-mutants: build-mutants
+	$(MAKE) try-mutants
+
+# What is built already: beside other builds, cargo may put another command in place of this one's while it is copied.
+try-mutants:
 	$(MUTANTS) --without-control --first-catch --jobs 2 --protocol --tools check,check-release,sim-shares
 	$(MUTANTS) --without-control --first-catch --jobs 2 --tools loom,peers,bounds
 	$(TARGET)/mutants/multigrain bounds

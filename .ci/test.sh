@@ -24,7 +24,7 @@ names() {
 }
 
 beside() {
-    echo "make test-mutants"
+    echo "make try-mutants"
     printf 'cargo test --workspace --test %s\n' $LONGEST
     printf 'make %s\n' shuttle loom fuzz-short
     names | grep -vxF "$(tr ' ' '\n' <<<"$ALONE $LONGEST")" |
