@@ -91,7 +91,8 @@ pub(super) fn kill_but(known: &[Pid], limit: Duration) {
     }
 }
 
-fn wait_for_end(pid: Pid, deadline: Instant) {
+/// Waits until a process is dead, no longer than until then. Of a child that is not reaped.
+pub(super) fn wait_for_end(pid: Pid, deadline: Instant) {
     let left = deadline.saturating_duration_since(Instant::now());
     if let (Ok(pidfd), Ok(left)) = (pidfd_open(pid, PidfdFlags::empty()), Timespec::try_from(left))
     {

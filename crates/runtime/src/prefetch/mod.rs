@@ -1,11 +1,11 @@
 //! Prefetch: what the program asks for (prefetch, push, touch), what a node fetched in earlier intervals
-//! ([`history`]) or needed again whenever a barrier had taken it ([`habits`]), what comes next in an array that a
+//! ([`history`]) or needed again whenever a barrier had taken it ([`refetch_history`]), what comes next in an array that a
 //! thread scans ([`streams`]), the neighbours of what it reads ([`spatial`]), and write access for what it reads and then writes ([`migratory`]).
 
-mod habits;
 mod history;
 mod migratory;
 mod page_scans;
+mod refetch_history;
 mod scans_of_threads;
 mod spatial;
 mod streams;
@@ -28,9 +28,9 @@ use crate::receiver::critical_section::{self, SectionLength};
 use crate::receiver::slots::Slot;
 use crate::shim::{Mutex, lock};
 use crate::time_windows::now_ns;
-use habits::Habits;
 use history::AccessHistory;
 use migratory::Migratory;
+use refetch_history::RefetchHistory;
 use streams::Prediction;
 
 /// What moves copies ahead of time. A wrong guess costs messages, and may take a minipage from
@@ -40,7 +40,7 @@ pub(crate) struct Prefetcher {
     /// Whether anything is fetched that nobody asked for.
     learns: bool,
     history: Mutex<AccessHistory>,
-    habits: Mutex<Habits>,
+    refetches: Mutex<RefetchHistory>,
     migratory: Mutex<Migratory>,
 }
 
@@ -49,7 +49,7 @@ impl Prefetcher {
         Self {
             learns,
             history: Mutex::default(),
-            habits: Mutex::default(),
+            refetches: Mutex::default(),
             migratory: Mutex::default(),
         }
     }
@@ -166,7 +166,7 @@ impl Prefetcher {
         }
         let lost = driver.engine().take_lost();
         let here = |minipage| is_here(driver, (minipage, Kind::Read));
-        let again = lock(&self.habits).end_interval(lost, here);
+        let again = lock(&self.refetches).end_interval(lost, here);
         let known = candidates.len();
         for minipage in again {
             if !candidates[..known].iter().any(|(other, _)| *other == minipage) {

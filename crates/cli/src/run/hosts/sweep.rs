@@ -1,12 +1,11 @@
 //! A last look at a host whose agent was killed, and whose warden may have been killed with it: by the same way as to
 //! that agent, the launcher has a warden there that finds nobody to wait for (ADR 34).
 
-use super::super::spawn;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+use super::super::{leftovers, spawn};
+use rustix::process::{Pid, Signal, kill_process_group};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// One that is under way.
 pub(super) struct Sweep(Child);
@@ -25,11 +24,7 @@ impl Sweep {
     /// Waits no longer than so long for its end.
     pub(super) fn end(mut self, limit: Duration) {
         let pid = Pid::from_child(&self.0);
-        if let (Ok(pidfd), Ok(limit)) =
-            (pidfd_open(pid, PidfdFlags::empty()), Timespec::try_from(limit))
-        {
-            let _ = poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], Some(&limit));
-        }
+        leftovers::wait_for_end(pid, Instant::now() + limit);
         // Not reaped yet, so its group cannot be somebody else's.
         let _ = kill_process_group(pid, Signal::KILL);
         let _ = self.0.wait();

@@ -8,11 +8,9 @@ use super::super::super::verdict::Status;
 use super::super::channel::AgentChannel;
 use super::super::messages::{Stream, Word};
 use rustix::event::epoll::{self, EventFlags};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::time::Instant;
 
 /// Buffers read of a dead node's output, and of its messages, before its end is told, so that its last words come before.
 const LAST_WORDS: usize = 16;
@@ -72,14 +70,6 @@ impl HeldNode {
     /// Sends a signal to its process group, which stays its own: it is not reaped before the end.
     pub(super) fn signal(&self, signal: Signal) {
         let _ = kill_process_group(self.pid, signal);
-    }
-
-    /// Waits until it is dead, no longer than until then.
-    pub(super) fn wait_for_end(&self, deadline: Instant) {
-        let left = deadline.saturating_duration_since(Instant::now());
-        if let Ok(left) = Timespec::try_from(left) {
-            let _ = poll(&mut [PollFd::new(&self.pidfd, PollFlags::IN)], Some(&left));
-        }
     }
 
     /// Asks what its threads wait for.

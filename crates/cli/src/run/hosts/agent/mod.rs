@@ -27,7 +27,7 @@ use multigrain_types::exit_codes::LAUNCHER_FAILED;
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, EventFlags};
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
-use rustix::process::{Pid, Signal, WaitOptions, waitpid};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use start::Site;
 use std::io::{self, Write};
 use std::ops::ControlFlow;
@@ -391,8 +391,12 @@ impl Agent {
         self.site.iter().for_each(|site| site.warden().kill_group());
         // What a node has forked becomes this process's own child once the node is dead.
         let deadline = Instant::now() + leftovers::KILL_WAIT;
-        self.held.iter().for_each(|node| node.wait_for_end(deadline));
-        leftovers::kill_but(&self.known(), leftovers::KILL_WAIT);
+        self.held.iter().for_each(|node| leftovers::wait_for_end(node.pid(), deadline));
+        leftovers::kill_but(&self.known(), deadline.saturating_duration_since(Instant::now()));
+        // What is not, as one needs longer to die, has the mark.
+        for pid in self.site.iter().flat_map(|site| leftovers::marked(&site.mark())) {
+            let _ = kill_process(pid, Signal::KILL);
+        }
     }
 
     fn sweep(&mut self) {

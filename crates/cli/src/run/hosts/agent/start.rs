@@ -71,6 +71,11 @@ impl Site {
         Ok((Self { job, program, containment, descriptors, listeners }, found))
     }
 
+    /// What all processes of its part carry in their environment.
+    pub(super) fn mark(&self) -> String {
+        self.job.mark()
+    }
+
     pub(super) fn warden(&self) -> &Warden {
         self.containment.warden()
     }

@@ -1,4 +1,4 @@
-//! Habits: what a barrier takes from a node again and again, and the node fetches again each time (ADR 60).
+//! Refetch history: what a barrier takes from a node again and again, and the node fetches again each time (ADR 60).
 //!
 //! Where several nodes write their own parts of a page under lazy release consistency, each barrier takes it from all but its
 //! home, and each of them needs it at once: a fault, a request and an answer for every page. Nodes that leave the barrier ask
@@ -25,7 +25,7 @@ const MOST_KNOWN: usize = 1 << 17;
 
 /// What is known of a minipage.
 #[derive(Clone, Copy, Debug, Default)]
-struct Habit {
+struct Refetches {
     /// How often in a row it was needed.
     needed: u8,
     /// It was fetched ahead so often since.
@@ -33,7 +33,7 @@ struct Habit {
     patience: u8,
 }
 
-impl Habit {
+impl Refetches {
     /// It was taken: whether to fetch it at once.
     fn taken(&mut self) -> bool {
         let fetches = self.needed >= SURE && self.ahead < self.patience;
@@ -51,15 +51,15 @@ impl Habit {
     }
 }
 
-/// The habits of a node.
+/// That of a node.
 #[derive(Debug, Default)]
-pub(super) struct Habits {
-    of: BTreeMap<MinipageId, Habit>,
+pub(super) struct RefetchHistory {
+    of: BTreeMap<MinipageId, Refetches>,
     /// What the last barrier took and nobody asked for then, in order.
     left: Vec<MinipageId>,
 }
 
-impl Habits {
+impl RefetchHistory {
     /// A barrier has taken `lost`, in order; `here`: what this node has. What it will need again.
     pub(super) fn end_interval(
         &mut self,
@@ -79,7 +79,7 @@ impl Habits {
         let mut ahead = Vec::new();
         for minipage in lost {
             let known = self.of.get_mut(&minipage).filter(|_| ahead.len() < MOST);
-            if known.is_some_and(Habit::taken) {
+            if known.is_some_and(Refetches::taken) {
                 ahead.push(minipage);
             } else {
                 self.left.push(minipage);
@@ -94,15 +94,15 @@ mod tests {
     use super::*;
 
     /// So many intervals in which a minipage is taken, and fetched if it is needed: how often it was ahead.
-    fn intervals(habits: &mut Habits, count: usize, needed: bool) -> Vec<bool> {
+    fn intervals(history: &mut RefetchHistory, count: usize, needed: bool) -> Vec<bool> {
         let minipage = MinipageId(7);
         let mut ahead = Vec::new();
         for _ in 0..count {
-            let again = habits.end_interval(vec![minipage], |_| false);
+            let again = history.end_interval(vec![minipage], |_| false);
             ahead.push(again == [minipage]);
             if again.is_empty() && !needed {
                 // It is not here, so the next barrier cannot take it.
-                assert!(habits.end_interval(Vec::new(), |_| false).is_empty());
+                assert!(history.end_interval(Vec::new(), |_| false).is_empty());
             }
         }
         ahead
@@ -110,27 +110,27 @@ mod tests {
 
     #[test]
     fn what_was_needed_four_times_in_a_row_is_fetched_at_once_and_left_out_ever_less_often() {
-        let mut habits = Habits::default();
-        assert_eq!(intervals(&mut habits, 5, true), [false, false, false, false, true]);
-        let ahead = intervals(&mut habits, 200, true);
+        let mut history = RefetchHistory::default();
+        assert_eq!(intervals(&mut history, 5, true), [false, false, false, false, true]);
+        let ahead = intervals(&mut history, 200, true);
         let gaps: Vec<_> = (0..200).filter(|&at| !ahead[at]).collect();
         assert_eq!(gaps, [3, 12, 29, 62, 127, 192]);
     }
 
     #[test]
     fn what_is_needed_no_more_is_forgotten_when_it_is_left_out() {
-        let mut habits = Habits::default();
-        intervals(&mut habits, 4, true);
-        let ahead = intervals(&mut habits, 40, false);
+        let mut history = RefetchHistory::default();
+        intervals(&mut history, 4, true);
+        let ahead = intervals(&mut history, 40, false);
         assert_eq!(ahead[..5], [true, true, true, true, false]);
         assert!(!ahead[5..].contains(&true));
     }
 
     #[test]
     fn what_is_not_taken_stays_known() {
-        let mut habits = Habits::default();
-        intervals(&mut habits, 4, true);
-        assert!(habits.end_interval(Vec::new(), |_| true).is_empty());
-        assert_eq!(intervals(&mut habits, 1, true), [true]);
+        let mut history = RefetchHistory::default();
+        intervals(&mut history, 4, true);
+        assert!(history.end_interval(Vec::new(), |_| true).is_empty());
+        assert_eq!(intervals(&mut history, 1, true), [true]);
     }
 }
