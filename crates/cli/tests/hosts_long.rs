@@ -241,6 +241,7 @@ fn random_faults_end_with_the_right_answer_or_soon_with_one_line() {
     let Some(network) = Network::new(4, false) else { return };
     let mut tally = BTreeMap::<Fault, [usize; 2]>::new();
     let (mut slowest, mut wrong) = (Duration::ZERO, Vec::new());
+    let (mut struck_well, mut came_late) = (0, 0);
     for number in 0..faults {
         let (fault, app) = (*random.one(&FAULTS), *random.one(&LONGER));
         let hosts = u32::try_from(2 + random.below(3)).unwrap();
@@ -269,11 +270,16 @@ fn random_faults_end_with_the_right_answer_or_soon_with_one_line() {
         if !right {
             slowest = slowest.max(took);
         }
+        if !is_over {
+            let place = if right { &mut came_late } else { &mut struck_well };
+            *place += 1;
+        }
         tally.entry(fault).or_default()[usize::from(!right)] += 1;
     }
     for (fault, [right, told]) in &tally {
         println!("{fault:?}: {right} right, {told} with one line");
     }
     println!("{faults} faults, seed {seed}: the slowest line after {:.1} s", slowest.as_secs_f64());
+    assert!(came_late < struck_well, "{came_late} faults found no job: give longer input");
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
 }

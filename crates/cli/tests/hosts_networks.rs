@@ -172,17 +172,6 @@ fn a_way_that_is_cut_for_two_seconds_while_nodes_meet_costs_nothing_but_time() {
     }
 }
 
-/// The launcher's ssh says that its connection is closed, the agent is gone, and the nodes with it.
-#[test]
-fn a_host_whose_processes_are_all_killed_gets_one_line() {
-    let Some(network) = Network::new(2, false) else { return };
-    for _ in 0..3 {
-        let job = counting(&network, "--hosts h1,h2", false);
-        network.signal(2, Signal::KILL);
-        assert_lost(&network, job, &[" on h2) was lost with its host", " on h2) was killed"]);
-    }
-}
-
 /// What a node has started is not its agent's child before the node is dead, and that takes a while with much memory. On hosts
 /// with processes of their own no other warden sees it.
 #[test]

@@ -78,6 +78,23 @@ fn a_login_that_takes_its_time_is_waited_for() {
     assert_eq!((ended.code, ended.own_lines().len()), (Some(0), 0), "{ended:?}");
 }
 
+/// What ssh then says of its connection is no line of its own.
+#[test]
+fn a_host_whose_processes_are_all_killed_gets_one_line() {
+    let Some(network) = Network::new(2, false) else { return };
+    let script =
+        "#!/bin/bash\nexec $(type -Pa ssh | sed -n 2p) -o LogLevel=INFO -F $CONFIG \"$@\"\n";
+    for _ in 0..3 {
+        let sleep = ["bash", "-c", "echo up; exec sleep 60"];
+        let mut job = start(network.job_by_ssh(script, "--hosts h1,h2").args(sleep));
+        job.lines(2);
+        network.signal(2, Signal::KILL);
+        let ended = job.wait();
+        assert!(ended.line().contains(" closed by remote host.; the job ends"), "{ended:?}");
+        assert_gone_within(SOON, "sleep 60");
+    }
+}
+
 #[test]
 fn a_host_that_vanishes_ends_the_job() {
     let Some(network) = Network::new(2, false) else { return };
