@@ -217,9 +217,10 @@ impl Rendezvous {
     }
 
     /// A peer has refused this node for no fault of its own, and is tried again, not at once.
-    fn reach_anew(&mut self, peer: NodeId) {
+    fn reach_anew(&mut self, peer: NodeId) -> Progress {
         self.may_take_longer(peer);
         self.later.push((Instant::now() + RETRY, peer, Errno::CONNREFUSED));
+        Progress::Gone
     }
 
     /// A peer's own connection to this node is under way. If it does not come, the next try shows whether the peer's host
@@ -327,7 +328,10 @@ impl Rendezvous {
         for _ in 0..ACCEPTED_AT_ONCE {
             let link = match self.listeners[listener].accept() {
                 Ok(link) => link,
-                Err(Errno::AGAIN) => return Ok(()),
+                Err(Errno::AGAIN) => {
+                    self.shortage.is_over();
+                    return Ok(());
+                }
                 Err(errno) if is_of_one_connection(errno) => continue,
                 Err(errno) if self.booted && self.shortage.wait(errno) => return Ok(()),
                 Err(errno) => return Err(TransportError::System { call: "accept", errno }),
@@ -447,10 +451,7 @@ impl Rendezvous {
             return match handshake::answer(said, &self.identity, peer) {
                 Answer::Welcome => Ok(Progress::Joined(peer)),
                 // Others pushed us out before it received our HELLO; this node was stopped meanwhile, or the way to the peer was cut.
-                Answer::Refused(Refusal::TooMany | Refusal::Silence) => {
-                    self.reach_anew(peer);
-                    Ok(Progress::Gone)
-                }
+                Answer::Refused(Refusal::TooMany | Refusal::Silence) => Ok(self.reach_anew(peer)),
                 // Its own connection to this node is under way.
                 Answer::Refused(Refusal::Crossed) if self.connects == Connects::Either => {
                     self.was_crossed(peer);

@@ -35,3 +35,19 @@ impl Shortage {
 pub(super) fn is_of_limit(errno: Errno) -> bool {
     [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::NOBUFS].contains(&errno)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shortage_that_is_over_does_not_count_for_the_next() {
+        let mut shortage = Shortage::default();
+        assert!(!shortage.wait(Errno::INVAL), "that is none");
+        let long_ago = Instant::now().checked_sub(2 * MOST).unwrap();
+        shortage.0 = Some(long_ago);
+        assert!(!shortage.wait(Errno::MFILE));
+        shortage.is_over();
+        assert!(shortage.wait(Errno::MFILE));
+    }
+}
