@@ -7,8 +7,10 @@ use super::super::signalfd::Inherited;
 use super::super::spawn;
 use super::super::warden::Warden;
 use super::channel::{AgentChannel, End, Received};
+use super::failure_detector::PATIENCE;
 use super::messages::{BANNER, Order, Word};
 use super::sweep::{Sweep, quoted};
+use multigrain_types::exit_codes::PEER_LOST;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
@@ -230,9 +232,10 @@ impl AgentHandle {
         self.channel.flush();
     }
 
-    /// Whether it has said nothing for too long.
-    pub(super) fn is_silent(&mut self) -> bool {
-        self.is_there() && self.channel.is_silent()
+    /// Why it is given up, if it has said nothing for too long.
+    pub(super) fn silence(&mut self) -> Option<String> {
+        let silence = if self.is_there() { self.channel.silence() } else { None };
+        silence.map(|time| format!("no word from its agent for {} s", time.as_secs()))
     }
 
     /// Whether so much has come from it that no more is to be read before some is taken.
@@ -240,15 +243,15 @@ impl AgentHandle {
         self.channel.ahead() >= MOST_AHEAD
     }
 
-    /// Whether it has spoken, and then said nothing for too long, at the start: the first look at its host may
-    /// take its time, for the agent reads files that may be far away.
-    pub(super) fn is_lost(&mut self) -> bool {
-        self.has_banner && self.has_answered && self.channel.is_silent()
+    /// The same at the start, if it has spoken: the first look at its host may take its time, for the agent reads
+    /// files that may be far away.
+    pub(super) fn silence_at_start(&mut self) -> Option<String> {
+        if self.has_banner && self.has_answered { self.silence() } else { None }
     }
 
-    /// It has its time anew.
-    pub(super) fn forgive(&mut self) {
-        self.channel.forgive();
+    /// Restarts its silence timer.
+    pub(super) fn restart_timer(&mut self) {
+        self.channel.restart_timer();
     }
 
     /// Nothing more is expected of it.
@@ -359,13 +362,15 @@ impl AgentHandle {
             }
         }
         let what = if self.has_banner { "its agent has ended" } else { NOT_STARTED };
-        let how = match self.child.try_wait() {
-            Ok(Some(status)) => {
-                self.exit_code = status.code();
-                format!(" ({status})")
-            }
-            Ok(None) | Err(_) => String::new(),
-        };
+        let status = self.child.try_wait().ok().flatten();
+        self.exit_code = status.and_then(|status| status.code());
+        if self.has_banner && self.exit_code == Some(i32::from(PEER_LOST)) {
+            return format!(
+                "its agent had no word from this launcher for {} s or more",
+                PATIENCE.as_secs()
+            );
+        }
+        let how = status.map(|status| format!(" ({status})")).unwrap_or_default();
         match self.complaints.last.trim() {
             "" => format!("{what}{how}"),
             complaint => format!("{what}{how}: {complaint}"),

@@ -2,7 +2,7 @@
 
 use super::super::event_source::Source;
 use super::agent_handle::{AgentHandle, now_ns};
-use super::channel::{PATIENCE, PERIOD};
+use super::failure_detector::PERIOD;
 use super::messages::{Order, Word};
 use super::sweep::Sweep;
 use rustix::event::epoll::{self, EventFlags};
@@ -190,20 +190,14 @@ impl Agents {
     /// Says that the launcher is there; the hosts that have said nothing for too long, and why that is so.
     pub(in super::super) fn beat(&mut self) -> Vec<(usize, String)> {
         self.handles.iter_mut().for_each(AgentHandle::beat);
-        let silent = |(host, handle): (usize, &mut AgentHandle)| handle.is_silent().then_some(host);
-        let silent = self.handles.iter_mut().enumerate().filter_map(silent);
-        silent.map(|host| (host, silence())).collect()
+        let hosts = self.handles.iter_mut().enumerate();
+        hosts.filter_map(|(host, handle)| Some((host, handle.silence()?))).collect()
     }
 
     /// How long to wait for the next beat.
     pub(in super::super) fn period(&self) -> Option<Duration> {
         (!self.is_empty()).then_some(PERIOD / 2)
     }
-}
-
-/// Why a silent agent is given up.
-pub(super) fn silence() -> String {
-    format!("no word from its agent for {} s", PATIENCE.as_secs())
 }
 
 impl Drop for Agents {

@@ -1,20 +1,16 @@
 //! A channel between the launcher and an agent: messages both ways over two pipes, and a timeout for each end.
 //!
 //! Nothing here blocks. A cut link gives neither an error nor an end of stream. So each end sends something
-//! every [`PERIOD`], and takes the other for gone after a silence of [`PATIENCE`].
+//! every [`PERIOD`], and takes the other for gone when its [`FailureDetector`] does.
 
 use super::super::agent_chunks::{Chunks, chunk};
+use super::failure_detector::{FailureDetector, PERIOD};
 use super::frame::{Inbox, Nonsense, encode};
 use rustix::io::Errno;
 use serde::{Serialize, de::DeserializeOwned};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
-
-/// Between two words, at the latest.
-pub(super) const PERIOD: Duration = Duration::from_millis(500);
-/// An end that is silent for so long is gone.
-pub(in super::super) const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Whose end it is. A launcher's orders go in [`Chunks`]; an agent's words go as they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,8 +29,7 @@ pub(super) struct AgentChannel {
     inbox: Inbox,
     /// What is not written yet.
     outbox: Vec<u8>,
-    received: Instant,
-    looked: Instant,
+    other_end: FailureDetector,
     said: Option<Instant>,
     /// Nothing more can be written.
     broken: bool,
@@ -53,7 +48,6 @@ impl AgentChannel {
     pub(super) fn new(end: End, input: OwnedFd, output: OwnedFd) -> io::Result<Self> {
         rustix::io::ioctl_fionbio(&input, true)?;
         rustix::io::ioctl_fionbio(&output, true)?;
-        let (received, looked) = (Instant::now(), Instant::now());
         Ok(Self {
             end,
             chunks: Chunks::default(),
@@ -61,8 +55,7 @@ impl AgentChannel {
             output,
             inbox: Inbox::default(),
             outbox: Vec::new(),
-            received,
-            looked,
+            other_end: FailureDetector::new(Instant::now()),
             said: None,
             broken: false,
         })
@@ -83,7 +76,7 @@ impl AgentChannel {
         match rustix::io::read(&self.input, &mut *buffer) {
             Ok(0) => Received::End,
             Ok(count) => {
-                self.received = Instant::now();
+                self.other_end.hears(Instant::now());
                 match self.end {
                     End::Launcher => self.inbox.feed(&buffer[..count]),
                     End::Agent => self.chunks.open(&buffer[..count], |part| self.inbox.feed(part)),
@@ -168,19 +161,14 @@ impl AgentChannel {
         self.said.is_none_or(|said| said.elapsed() >= PERIOD)
     }
 
-    /// Whether the other end is gone. A process that was stopped looks again before it believes that.
-    pub(super) fn is_silent(&mut self) -> bool {
-        let (now, looked) = (Instant::now(), self.looked);
-        self.looked = now;
-        if now.duration_since(looked) > PATIENCE / 2 {
-            self.received = now;
-        }
-        now.duration_since(self.received) >= PATIENCE
+    /// Whether the other end is gone: how long it has been silent for at least, if so.
+    pub(super) fn silence(&mut self) -> Option<Duration> {
+        self.other_end.suspects(Instant::now()).then(|| self.other_end.patience())
     }
 
     /// Restarts the silence timer.
-    pub(super) fn forgive(&mut self) {
-        self.received = Instant::now();
+    pub(super) fn restart_timer(&mut self) {
+        self.other_end.restart(Instant::now());
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! | file | part |
 //! |---|---|
-//! | `messages`, `frame`, `channel` | the messages between launcher and agent, their bytes, and how each end notices that the other is gone |
+//! | `messages`, `frame`, `channel` | the messages between launcher and agent, and their bytes |
+//! | `failure_detector` | how each end notices that the other is gone |
 //! | `builds` | whether all hosts have the same program |
 //! | `agent/` | the agent |
 //! | `agent_handle`, `agents` | the launcher's end of one of them, and of all |
@@ -17,6 +18,7 @@ mod agents;
 mod builds;
 mod channel;
 mod examine;
+mod failure_detector;
 mod frame;
 mod links;
 mod messages;
@@ -26,8 +28,8 @@ mod sweep;
 
 pub(crate) use agent::serve;
 pub(super) use agents::Agents;
-pub(super) use channel::PATIENCE;
 pub(super) use examine::{Findings, examine};
+pub(super) use failure_detector::PATIENCE;
 pub(super) use messages::{Order, Stream, Word};
 pub(super) use remote_shell::Reach;
 pub(super) use start::Start;

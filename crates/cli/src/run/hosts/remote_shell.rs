@@ -8,7 +8,7 @@ use super::super::signalfd::Signals;
 use super::super::slurm::Allocation;
 use super::super::warden::Warden;
 use super::agent_handle::{AgentHandle, NOT_STARTED};
-use super::agents::{Agents, silence};
+use super::agents::Agents;
 use super::builds;
 use super::messages::Word;
 use super::sweep::quoted;
@@ -200,7 +200,8 @@ impl Reach<'_> {
                     *answer = received(handle, &own, &pick).transpose();
                 }
                 // One that has answered may be lost as well, while others have not.
-                let gone = read.err().or_else(|| (!is_full && handle.is_lost()).then(silence));
+                let silence = if is_full { None } else { handle.silence_at_start() };
+                let gone = read.err().or(silence);
                 if let (Some(Ok(_)), Some(why)) = (&answer, &gone) {
                     *answer = Some(Err(LaunchError::of_host(handle.host(), 125, why.clone())));
                 }

@@ -79,7 +79,7 @@ impl Start<'_> {
         }
         let pids = reach.gather(&mut agents, Word::started)?;
         agents.pids = pids.concat();
-        agents.handles.iter_mut().for_each(AgentHandle::forgive);
+        agents.handles.iter_mut().for_each(AgentHandle::restart_timer);
         Ok(agents)
     }
 

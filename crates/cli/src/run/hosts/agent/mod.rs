@@ -17,13 +17,14 @@ use super::super::program;
 use super::super::signalfd::Signals;
 use super::super::warden::{Ward, Warden};
 use super::builds;
-use super::channel::{AgentChannel, End, PERIOD, Received};
+use super::channel::{AgentChannel, End, Received};
+use super::failure_detector::PERIOD;
 use super::messages::{BANNER, Order, Stream, Word};
 use examine::examine;
 use held_node::HeldNode;
 use input::StdinPipe;
 use links::Links;
-use multigrain_types::exit_codes::LAUNCHER_FAILED;
+use multigrain_types::exit_codes::{LAUNCHER_FAILED, PEER_LOST};
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, EventFlags};
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
@@ -73,7 +74,7 @@ struct Agent {
 /// Serves a launcher to the end.
 pub(crate) fn serve() -> ExitCode {
     match Agent::new().map(Agent::run) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code.into(),
         Err(error) => {
             super::super::say(&format!("agent: {error}"));
             ExitCode::FAILURE
@@ -117,18 +118,24 @@ impl Agent {
         })
     }
 
-    fn run(mut self) {
+    /// To the end; its exit code.
+    fn run(mut self) -> u8 {
         let mut buffer = vec![0; BUFFER_BYTES];
         let mut events = Vec::with_capacity(256);
-        while self.serve_once(&mut buffer, &mut events).is_continue() {}
+        let code = loop {
+            if self.channel.silence().is_some() {
+                break PEER_LOST;
+            }
+            if self.serve_once(&mut buffer, &mut events).is_break() {
+                break 0;
+            }
+        };
         self.end();
+        code
     }
 
     /// Waits for events and deals with them.
     fn serve_once(&mut self, buffer: &mut [u8], events: &mut Vec<epoll::Event>) -> ControlFlow<()> {
-        if self.channel.is_silent() {
-            return ControlFlow::Break(());
-        }
         self.reap();
         self.sweep_on();
         self.connect_on();
