@@ -255,7 +255,7 @@ complete -c multigrain -n "__fish_multigrain_using_subcommand litmus" -s h -l he
 complete -c multigrain -n "__fish_multigrain_using_subcommand inject; and not __fish_seen_subcommand_from churn" -l apps -d 'Directory of the C applications, where `make apps` puts them [default: a built-in program]' -r -F
 complete -c multigrain -n "__fish_multigrain_using_subcommand inject; and not __fish_seen_subcommand_from churn" -l times -d 'Jobs to run, each with one fault [default: as many of 200 as end within a minute, and no silence, which takes half of one to be noticed]' -r
 complete -c multigrain -n "__fish_multigrain_using_subcommand inject; and not __fish_seen_subcommand_from churn" -l seed -d 'Seed of the first time; the next ones count up' -r
-complete -c multigrain -n "__fish_multigrain_using_subcommand inject; and not __fish_seen_subcommand_from churn" -l only -d 'This fault only [default: all in turn]' -r -f -a "kill\t'SIGKILL of a node, of the launcher or of its warden'
+complete -c multigrain -n "__fish_multigrain_using_subcommand inject; and not __fish_seen_subcommand_from churn" -l only -d 'This fault only [default: all in turn]' -r -f -a "kill\t'SIGKILL of a node, of the launcher or of its watchdog'
 stop\t'SIGSTOP of a node or of the launcher for 10 s, then SIGCONT'
 cut\t'A connection loses one direction, or both (shutdown)'
 silence\t'A connection loses all that comes in, as if the other host were gone (a socket filter)'

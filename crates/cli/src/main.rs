@@ -63,7 +63,7 @@ enum Command {
     #[command(hide = true)]
     Site(site::SiteArgs),
     #[command(hide = true)]
-    Warden(run::WardenArgs),
+    Watchdog(run::WatchdogArgs),
     #[cfg(feature = "mutants")]
     Mutants(mutants::MutantsArgs),
     #[cfg(feature = "mutants")]
@@ -145,7 +145,7 @@ fn start(command: Command) -> ExitCode {
         Command::Races(args) => races::run(&args),
         Command::Random(args) => random::run(&args),
         Command::Bounds(args) => bounds::run(&args),
-        Command::Warden(args) => run::succeed(&args),
+        Command::Watchdog(args) => run::succeed(&args),
         #[cfg(feature = "mutants")]
         Command::Mutants(args) => mutants::run(&args),
         #[cfg(feature = "mutants")]

@@ -286,7 +286,7 @@ fn filtered(name: &str, call: i64) -> impl Fn(&[&str]) -> Ended {
 const CHURN: [&str; 5] = [env!("CARGO_BIN_EXE_multigrain"), "inject", "churn", "--rounds", "50"];
 
 #[test]
-fn a_job_without_memory_objects_ends_with_the_cause_and_not_by_its_warden() {
+fn a_job_without_memory_objects_ends_with_the_cause_and_not_by_its_watchdog() {
     let run = filtered("no-memfd", libc::SYS_memfd_create);
     for _ in 0..5 {
         let ended = run(&["sh", "-c", "exit 7"]);

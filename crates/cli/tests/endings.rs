@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 use support::{
     alive, assert_gone_within, does, launcher, multigrain, not_tried, pid_of, processes, run,
-    start, unique_time, wait_until, warden,
+    start, unique_time, wait_until, watchdog,
 };
 
 const SOON: Duration = Duration::from_secs(3);
@@ -284,16 +284,16 @@ fn a_daemon_without_an_environment_does_not_outlive_a_killed_launcher() {
 }
 
 #[test]
-fn what_nodes_forked_does_not_outlive_a_launcher_whose_warden_was_killed_before() {
+fn what_nodes_forked_does_not_outlive_a_launcher_whose_watchdog_was_killed_before() {
     let time = unique_time();
     let script = format!("(setsid sleep {time} &); sleep {time} & echo there; sleep {time}");
     let mut job = start(&mut launcher("-n 2", &script));
     job.lines(2);
     wait_until("all run", || alive(&format!("sleep {time}")).len() >= 6);
     for _ in 0..2 {
-        let first = warden(job.pid());
+        let first = watchdog(job.pid());
         kill_process(first, Signal::KILL).unwrap();
-        wait_until("there is another warden", || warden(job.pid()) != first);
+        wait_until("there is another watchdog", || watchdog(job.pid()) != first);
     }
     job.signal(Signal::KILL);
     assert_gone_within(SOON, &time);
@@ -301,11 +301,11 @@ fn what_nodes_forked_does_not_outlive_a_launcher_whose_warden_was_killed_before(
 }
 
 #[test]
-fn a_job_whose_wardens_are_all_killed_says_so_and_goes_on() {
+fn a_job_whose_watchdogs_are_all_killed_says_so_and_goes_on() {
     let mut launcher = launcher("-n 1", "read line; echo $line");
     let job = start(launcher.stdin(std::process::Stdio::piped()));
     for _ in 0..17 {
-        let found = warden(job.pid());
+        let found = watchdog(job.pid());
         kill_process(found, Signal::KILL).unwrap();
         let gone = || !std::path::Path::new(&format!("/proc/{found}")).exists();
         wait_until("the launcher has noticed", gone);
@@ -314,7 +314,7 @@ fn a_job_whose_wardens_are_all_killed_says_so_and_goes_on() {
     let ended = job.wait();
     assert_eq!((ended.code, ended.out.as_str()), (Some(0), "on\n"), "{ended:?}");
     let line =
-        "multigrain: the warden was killed, and there is no other (16 in its place were killed";
+        "multigrain: the watchdog was killed, and there is no other (16 in its place were killed";
     assert!(ended.line().starts_with(line), "{ended:?}");
 }
 
@@ -374,7 +374,7 @@ fn a_child_that_was_stopped_before_it_ran_the_program_does_not_outlive_a_killed_
 fn stop_before_exec(launcher: u32) -> bool {
     let children = format!("/proc/{launcher}/task/{launcher}/children");
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
-    // The warden is the first of them.
+    // The watchdog is the first of them.
     let mut node = String::new();
     wait_until("a node is started", || {
         let found = read(&children);

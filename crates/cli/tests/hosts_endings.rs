@@ -9,7 +9,7 @@ use std::time::Duration;
 use support::script_hosts::{hosts, job, script};
 use support::{
     Running, alive, assert_gone_within, pid_of, processes, run, start, unique_time, wait_until,
-    warden,
+    watchdog,
 };
 
 /// Longer than a host may go unheard, with what it takes to end a job.
@@ -76,14 +76,14 @@ fn a_killed_agent_ends_the_job_and_its_host_is_named() {
 }
 
 #[test]
-fn what_nodes_forked_does_not_outlive_an_agent_whose_warden_was_killed_before() {
+fn what_nodes_forked_does_not_outlive_an_agent_whose_watchdog_was_killed_before() {
     let (job, time, lines) = sleeping();
     let agent = agent_of(2, &lines);
     let of = u32::try_from(agent.as_raw_nonzero().get()).unwrap();
     for _ in 0..2 {
-        let first = warden(of);
+        let first = watchdog(of);
         kill_process(first, Signal::KILL).unwrap();
-        wait_until("there is another warden", || warden(of) != first);
+        wait_until("there is another watchdog", || watchdog(of) != first);
     }
     kill_process(agent, Signal::KILL).unwrap();
     assert_gone_within(SOON, &time);
@@ -92,22 +92,22 @@ fn what_nodes_forked_does_not_outlive_an_agent_whose_warden_was_killed_before() 
     let (job, time, lines) = sleeping();
     let agent = agent_of(2, &lines);
     let of = u32::try_from(agent.as_raw_nonzero().get()).unwrap();
-    let first = warden(of);
+    let first = watchdog(of);
     kill_process(first, Signal::KILL).unwrap();
-    wait_until("there is another warden", || warden(of) != first);
+    wait_until("there is another watchdog", || watchdog(of) != first);
     kill_process(agent, Signal::STOP).unwrap();
     assert_eq!(job.wait().code, Some(75));
     assert_gone_within(SOON, &time);
 }
 
 #[test]
-fn a_warden_that_is_killed_while_agents_start_has_a_successor() {
+fn a_watchdog_that_is_killed_while_agents_start_has_a_successor() {
     let time = unique_time();
     let mut job = start(&mut script("--hosts a,late", &time, &format!("echo up; sleep {time}")));
-    let first = warden(job.pid());
+    let first = watchdog(job.pid());
     kill_process(first, Signal::KILL).unwrap();
     job.lines(2);
-    wait_until("there is another warden", || warden(job.pid()) != first);
+    wait_until("there is another watchdog", || watchdog(job.pid()) != first);
     job.signal(Signal::KILL);
     assert_gone_within(SOON, &time);
     job.wait();
@@ -116,7 +116,7 @@ fn a_warden_that_is_killed_while_agents_start_has_a_successor() {
 #[test]
 fn a_host_that_vanishes_is_named_and_nothing_is_left_on_the_others() {
     let (job, time, lines) = sleeping();
-    // All of host b at once: its agent, whose warden is its child, its nodes, and both ends of its link.
+    // All of host b at once: its agent, whose watchdog is its child, its nodes, and both ends of its link.
     let agent = agent_of(2, &lines);
     let children = format!("/proc/{0}/task/{0}/children", agent.as_raw_nonzero());
     let children = std::fs::read_to_string(children).unwrap();

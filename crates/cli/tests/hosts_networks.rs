@@ -173,7 +173,7 @@ fn a_way_that_is_cut_for_two_seconds_while_nodes_meet_costs_nothing_but_time() {
 }
 
 /// What a node has started is not its agent's child before the node is dead, and that takes a while with much memory. On hosts
-/// with processes of their own no other warden sees it.
+/// with processes of their own no other watchdog sees it.
 #[test]
 fn what_a_node_that_dies_slowly_has_started_does_not_stay() {
     if !support::does("python3 --version") {

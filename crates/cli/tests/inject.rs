@@ -25,7 +25,7 @@ fn survive(arguments: &str) -> (u32, u32) {
 #[test]
 fn what_is_killed_or_cut_ends_with_one_clear_error() {
     for fault in ["kill", "cut"] {
-        // By design not all: the job may be over when a fault comes, or do without what is hit (its warden). What each
+        // By design not all: the job may be over when a fault comes, or do without what is hit (its watchdog). What each
         // of them promises the command itself judges.
         let (right, errors) = survive(&format!("--only {fault} --times 3"));
         assert!(errors >= 1, "{fault}: {right} right results, {errors} errors");

@@ -16,8 +16,8 @@ use multigrain_memory::Memory;
 
 use crate::child;
 use crate::errno::fail;
-use crate::inside::Inside;
 use crate::launcher::Launcher;
+use crate::signal_reentrancy::Inside;
 use crate::uncancellable::Uncancellable;
 
 /// The memory that is kept from the program, and the launcher that tells it so.

@@ -26,7 +26,7 @@
 //! interposed_mmap  interposed_mprotect  child        : between the program and the C library
 //! interposed_close  signals  pthread  errno          : the same
 //! launcher  crash  error  shim  tsan  source_place   : what all of them use
-//! inside  uncancellable  time_slice                  : the same
+//! signal_reentrancy  uncancellable  time_slice       : the same
 //! ```
 //!
 //! The path of a fault: [`trap`] -> [`prefetch`] -> [`driver`] -> `Node::step` in the faulting thread -> frames out -> [`receiver`]: the
@@ -62,7 +62,6 @@ pub mod hostile_peer;
 #[cfg(test)]
 #[cfg(feature = "shuttle")]
 mod hostile_tests;
-mod inside;
 mod interposed_close;
 #[cfg(all(target_env = "gnu", not(miri), not(feature = "tsan")))]
 mod interposed_mmap;
@@ -97,6 +96,7 @@ mod shim;
 #[cfg(test)]
 #[cfg(feature = "shuttle")]
 mod shuttle_tests;
+mod signal_reentrancy;
 mod signals;
 mod source_place;
 mod state_tables;
@@ -118,7 +118,6 @@ pub use deadlines::Deadline;
 pub use deadlock::{handled_signals, joined_thread};
 pub use error::{Error, Unavailable, code as error_code};
 pub use heap::Policy;
-pub use inside::Inside;
 pub use job::{Entered, Here, Runtime, SiteHandler, runtime};
 pub use multigrain_memory::address_reserve;
 pub use named_segments::{Rights, SegmentOptions, SegmentSharing, SegmentStat, SegmentUses};
@@ -127,6 +126,7 @@ pub use program::ThreadFunction;
 pub use receiver::slots::when_threads_have_ended;
 pub use receiver::{ServiceLevel, WaitMode};
 pub use segment_sharing::Shares;
+pub use signal_reentrancy::Inside;
 pub use stats::Stats;
 pub use sync::{Patience, SyncId};
 pub use threads::{ThreadAttributes, ThreadHandle};

@@ -130,7 +130,7 @@ impl Shaker {
         match handshake::answer(said, &self.0, peer) {
             Answer::Welcome => None,
             Answer::Refused(why) => Some(why.to_string()),
-            Answer::Nonsense(why) => Some(why),
+            Answer::Malformed(why) => Some(why),
         }
     }
 }

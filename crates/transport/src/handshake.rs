@@ -326,24 +326,24 @@ pub(crate) enum Answer {
     Welcome,
     Refused(Refusal),
     /// Neither; in words.
-    Nonsense(String),
+    Malformed(String),
 }
 
 /// Reads the answer of `peer` to our HELLO.
 pub(crate) fn answer(said: &[u8; Header::BYTES], own: &Identity, peer: NodeId) -> Answer {
     let header = match Header::decode(said) {
         Ok(header) => header,
-        Err(error) => return Answer::Nonsense(error.to_string()),
+        Err(error) => return Answer::Malformed(error.to_string()),
     };
     let expected = welcome(&Identity { rank: peer, ..own.clone() });
     match header.kind {
         REFUSED => Answer::Refused(Refusal::from_code(header.value)),
         WELCOME if *said == expected => Answer::Welcome,
-        WELCOME => Answer::Nonsense(format!(
+        WELCOME => Answer::Malformed(format!(
             "its WELCOME is from rank {} of job {:x}{:016x}, version {}",
             header.from, header.value, header.subject, header.thread
         )),
-        kind => Answer::Nonsense(format!("it answered a frame of kind {kind}")),
+        kind => Answer::Malformed(format!("it answered a frame of kind {kind}")),
     }
 }
 
@@ -407,7 +407,7 @@ mod tests {
     fn answers_are_understood() {
         let (own, peer) = (identity(2), identity(1));
         assert_eq!(answer(&welcome(&peer), &own, NodeId(1)), Answer::Welcome);
-        assert!(matches!(answer(&welcome(&peer), &own, NodeId(0)), Answer::Nonsense(_)));
+        assert!(matches!(answer(&welcome(&peer), &own, NodeId(0)), Answer::Malformed(_)));
         for why in [Refusal::Version(8), Refusal::User(70_000), Refusal::Complete, Refusal::Crossed]
         {
             let said = refused(NodeId(1), why);

@@ -32,18 +32,18 @@ pub struct HostAddresses {
 
 /// What the addresses of a job have in common, if its user wants them to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Wish {
+pub enum InterfaceFilter {
     /// An interface of this name.
     Name(String),
     /// A network: an address, and how many of its first bits count.
     Network(IpAddr, u8),
 }
 
-/// The wish in a user's words: `eth0`, `10.1.0.0/16`, `fd00::/8`.
+/// The filter as a user writes it: `eth0`, `10.1.0.0/16`, `fd00::/8`.
 ///
 /// # Errors
 /// What the words are not, for the user.
-pub fn parse_wish(text: &str) -> Result<Wish, String> {
+pub fn parse_filter(text: &str) -> Result<InterfaceFilter, String> {
     let wrong = || {
         format!(
             "'{text}' is neither an interface, such as eth0, nor a network, such as 10.1.0.0/16"
@@ -54,9 +54,13 @@ pub fn parse_wish(text: &str) -> Result<Wish, String> {
         (Ok(address), prefix) => {
             let whole = bits(address);
             let prefix = prefix.map_or(Ok(whole), |prefix| prefix.parse().map_err(|_| wrong()))?;
-            if prefix > whole { Err(wrong()) } else { Ok(Wish::Network(address, prefix)) }
+            if prefix > whole {
+                Err(wrong())
+            } else {
+                Ok(InterfaceFilter::Network(address, prefix))
+            }
         }
-        (Err(_), None) if !text.is_empty() => Ok(Wish::Name(text.to_owned())),
+        (Err(_), None) if !text.is_empty() => Ok(InterfaceFilter::Name(text.to_owned())),
         (Err(_), _) => Err(wrong()),
     }
 }
@@ -107,12 +111,12 @@ fn reached_at() -> Option<IpAddr> {
 /// The host, by its place in the list, that has none that will do, and why.
 pub fn choose(
     hosts: &[HostAddresses],
-    wish: Option<&Wish>,
+    filter: Option<&InterfaceFilter>,
 ) -> Result<Vec<IpAddr>, (usize, String)> {
-    if let Some(wish) = wish {
+    if let Some(filter) = filter {
         let chosen = |(place, host): (usize, &HostAddresses)| {
-            let found = host.interfaces.iter().find(|interface| fits(interface, wish));
-            found.map(|interface| interface.address).ok_or_else(|| (place, has_none(host, wish)))
+            let found = host.interfaces.iter().find(|interface| fits(interface, filter));
+            found.map(|interface| interface.address).ok_or_else(|| (place, has_none(host, filter)))
         };
         let chosen: Result<Vec<IpAddr>, _> = hosts.iter().enumerate().map(chosen).collect();
         return chosen.and_then(|chosen| lead_elsewhere(hosts, chosen));
@@ -166,9 +170,9 @@ fn in_one_network(first: &HostAddresses, hosts: &[HostAddresses]) -> Option<Vec<
     let mut networks: Vec<&Interface> = first.interfaces.iter().filter(far).collect();
     networks.sort_by_key(known);
     networks.into_iter().find_map(|network| {
-        let wish = Wish::Network(network.address, network.prefix);
+        let filter = InterfaceFilter::Network(network.address, network.prefix);
         let of = |host: &HostAddresses| {
-            Some(host.interfaces.iter().find(|one| fits(one, &wish))?.address)
+            Some(host.interfaces.iter().find(|one| fits(one, &filter))?.address)
         };
         let chosen: Vec<IpAddr> = hosts.iter().map(of).collect::<Option<_>>()?;
         let shared = |(i, a): (usize, &IpAddr)| {
@@ -179,10 +183,10 @@ fn in_one_network(first: &HostAddresses, hosts: &[HostAddresses]) -> Option<Vec<
     })
 }
 
-fn fits(interface: &Interface, wish: &Wish) -> bool {
-    match wish {
-        Wish::Name(name) => interface.name == *name,
-        Wish::Network(network, prefix) => {
+fn fits(interface: &Interface, filter: &InterfaceFilter) -> bool {
+    match filter {
+        InterfaceFilter::Name(name) => interface.name == *name,
+        InterfaceFilter::Network(network, prefix) => {
             let shift = bits(*network) - prefix;
             let top = |address| number(address).checked_shr(shift.into()).unwrap_or(0);
             interface.address.is_ipv4() == network.is_ipv4()
@@ -191,10 +195,10 @@ fn fits(interface: &Interface, wish: &Wish) -> bool {
     }
 }
 
-fn has_none(host: &HostAddresses, wish: &Wish) -> String {
-    let what = match wish {
-        Wish::Name(name) => format!("on the interface {name}"),
-        Wish::Network(network, prefix) => format!("in the network {network}/{prefix}"),
+fn has_none(host: &HostAddresses, filter: &InterfaceFilter) -> String {
+    let what = match filter {
+        InterfaceFilter::Name(name) => format!("on the interface {name}"),
+        InterfaceFilter::Network(network, prefix) => format!("in the network {network}/{prefix}"),
     };
     let has = |one: &Interface| format!("{} on {}", one.address, one.name);
     let all: Vec<String> = host.interfaces.iter().map(has).collect();
@@ -228,9 +232,9 @@ mod tests {
         HostAddresses { machine: machine.to_owned(), interfaces, reached_at: None }
     }
 
-    fn chosen(hosts: &[HostAddresses], wish: Option<&str>) -> Vec<String> {
-        let wish = wish.map(|text| parse_wish(text).unwrap());
-        let chosen = choose(hosts, wish.as_ref()).unwrap();
+    fn chosen(hosts: &[HostAddresses], filter: Option<&str>) -> Vec<String> {
+        let filter = filter.map(|text| parse_filter(text).unwrap());
+        let chosen = choose(hosts, filter.as_ref()).unwrap();
         chosen.iter().map(IpAddr::to_string).collect()
     }
 
@@ -265,13 +269,13 @@ mod tests {
     #[test]
     fn addresses_at_which_other_machines_find_themselves_are_refused() {
         let apart = [host("a", &[LO, DOCKER]), host("b", &[LO, DOCKER])];
-        let refused = |hosts: &[HostAddresses], wish: Option<&str>| {
-            choose(hosts, wish.map(|text| parse_wish(text).unwrap()).as_ref()).unwrap_err()
+        let refused = |hosts: &[HostAddresses], filter: Option<&str>| {
+            choose(hosts, filter.map(|text| parse_filter(text).unwrap()).as_ref()).unwrap_err()
         };
         let (place, why) = refused(&apart, Some("lo"));
         assert!(place == 0 && why.starts_with("127.0.0.1 leads to no other host; "), "{why}");
-        for wish in [Some("docker0"), None] {
-            let (place, why) = refused(&apart, wish);
+        for filter in [Some("docker0"), None] {
+            let (place, why) = refused(&apart, filter);
             assert!(place == 1 && why.contains("172.17.0.1 is that of another host"), "{why}");
         }
         let near = [host("a", &[LO, DOCKER]), host("a", &[LO, DOCKER])];
@@ -283,20 +287,21 @@ mod tests {
     fn a_host_without_an_address_is_told_which_it_has() {
         let hosts = [host("a", &[LO, "eth0 10.1.0.2/16"]), host("b", &[LO])];
         assert_eq!(choose(&hosts, None).unwrap_err().0, 1);
-        let (place, why) = choose(&hosts, Some(&Wish::Name("ib0".to_owned()))).unwrap_err();
+        let (place, why) =
+            choose(&hosts, Some(&InterfaceFilter::Name("ib0".to_owned()))).unwrap_err();
         assert_eq!(place, 0);
         assert!(why.contains("ib0") && why.contains("10.1.0.2 on eth0"), "{why}");
     }
 
     #[test]
-    fn a_wish_is_a_name_or_a_network() {
-        assert_eq!(parse_wish("eth0"), Ok(Wish::Name("eth0".to_owned())));
-        let six = Wish::Network("fd77::".parse().unwrap(), 64);
-        assert_eq!(parse_wish("fd77::/64"), Ok(six));
-        let one = Wish::Network("10.0.0.1".parse().unwrap(), 32);
-        assert_eq!(parse_wish("10.0.0.1"), Ok(one));
+    fn a_filter_is_a_name_or_a_network() {
+        assert_eq!(parse_filter("eth0"), Ok(InterfaceFilter::Name("eth0".to_owned())));
+        let six = InterfaceFilter::Network("fd77::".parse().unwrap(), 64);
+        assert_eq!(parse_filter("fd77::/64"), Ok(six));
+        let one = InterfaceFilter::Network("10.0.0.1".parse().unwrap(), 32);
+        assert_eq!(parse_filter("10.0.0.1"), Ok(one));
         for wrong in ["", "10.0.0.0/33", "10.0.0.0/x", "eth0/8"] {
-            assert!(parse_wish(wrong).is_err(), "{wrong}");
+            assert!(parse_filter(wrong).is_err(), "{wrong}");
         }
     }
 }

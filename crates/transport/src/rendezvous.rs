@@ -44,10 +44,10 @@ pub(crate) use setup::{Connected, Connects, RendezvousSetup};
 const RETRY: Duration = Duration::from_millis(50);
 /// How long a peer is tried whose host does not answer, and after boot's time one that does not listen: a little less than
 /// a link's bytes may go unanswered (ADR 45), for a try begins a little after the way was cut. TCP asks at 0, 1 and 3 s.
-const REACH: Duration = Duration::from_millis(3_500);
+const SILENCE_LIMIT: Duration = Duration::from_millis(3_500);
 /// Between two looks at whether the hosts of the peers that are being reached still answer; and before the next
 /// try to reach one whose own connection was said to be under way.
-const LOOK: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// The listeners' key in the epoll set, where connections have numbers, and that of the wake-up.
 const LISTENER: u64 = u64::MAX;
 const WAKE_UP: u64 = u64::MAX - 1;
@@ -180,8 +180,9 @@ impl Rendezvous {
 
     /// From now on a peer may take all the time there is, unless it has come.
     fn may_take_longer(&mut self, peer: NodeId) {
-        let until = if self.booted { self.end.max(Instant::now() + REACH) } else { self.end };
-        let silent_until = until.min(Instant::now() + REACH);
+        let until =
+            if self.booted { self.end.max(Instant::now() + SILENCE_LIMIT) } else { self.end };
+        let silent_until = until.min(Instant::now() + SILENCE_LIMIT);
         let state = &mut self.states[peer.index()];
         if *state != LinkState::Connected {
             *state = LinkState::Connecting { silent_until, until };
@@ -190,7 +191,7 @@ impl Rendezvous {
 
     fn connect(&mut self, peer: NodeId) -> Result<(), TransportError> {
         let LinkState::Connecting { until, .. } = self.states[peer.index()] else { return Ok(()) };
-        let until = until.min(Instant::now() + REACH);
+        let until = until.min(Instant::now() + SILENCE_LIMIT);
         let patience = until.saturating_duration_since(Instant::now());
         // A patience of zero would mean for ever.
         let patience = patience.max(Duration::from_millis(1));
@@ -228,7 +229,7 @@ impl Rendezvous {
     fn was_crossed(&mut self, peer: NodeId) {
         if self.booted {
             self.may_take_longer(peer);
-            self.later.push((Instant::now() + LOOK, peer, Errno::TIMEDOUT));
+            self.later.push((Instant::now() + POLL_INTERVAL, peer, Errno::TIMEDOUT));
         }
     }
 
@@ -252,7 +253,7 @@ impl Rendezvous {
     /// Waits until there is something to do.
     pub(crate) fn wait(&self) -> Result<BTreeSet<u64>, TransportError> {
         let again = self.later.iter().map(|(at, ..)| *at);
-        let look = self.pending.is_connecting().then(|| Instant::now() + LOOK);
+        let look = self.pending.is_connecting().then(|| Instant::now() + POLL_INTERVAL);
         let end = (!self.booted).then_some(self.end);
         let keys = self.pending.wait(again.chain(look).chain(end))?;
         if keys.contains(&WAKE_UP) {
@@ -458,7 +459,7 @@ impl Rendezvous {
                     Ok(Progress::Gone)
                 }
                 Answer::Refused(reason) => Err(TransportError::Refused { peer, reason }),
-                Answer::Nonsense(why) => Err(TransportError::Handshake { peer, why }),
+                Answer::Malformed(why) => Err(TransportError::Handshake { peer, why }),
             };
         }
         match got {

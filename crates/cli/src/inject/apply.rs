@@ -62,7 +62,7 @@ fn pid_of(job: &mut Running, target: Target) -> Option<Pid> {
     match target {
         Target::Node(rank) => job.node(rank).map(|node| node.pid),
         Target::Launcher => Some(job.launcher()),
-        Target::Warden => job.processes().iter().find(|one| one.is_warden()).map(|one| one.pid),
+        Target::Watchdog => job.processes().iter().find(|one| one.is_watchdog()).map(|one| one.pid),
     }
 }
 

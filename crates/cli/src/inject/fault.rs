@@ -10,7 +10,7 @@ use std::time::Duration;
 /// A sort of harm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub(crate) enum FaultKind {
-    /// SIGKILL of a node, of the launcher or of its warden.
+    /// SIGKILL of a node, of the launcher or of its watchdog.
     Kill,
     /// SIGSTOP of a node or of the launcher for 10 s, then SIGCONT.
     Stop,
@@ -61,7 +61,7 @@ pub(super) enum Target {
     /// A node, by rank.
     Node(u32),
     Launcher,
-    Warden,
+    Watchdog,
 }
 
 /// How a limit comes.
@@ -93,7 +93,7 @@ impl FaultKind {
         match self {
             Self::Kill => match random.below32(6) {
                 0 => Fault::Kill(Target::Launcher),
-                1 => Fault::Kill(Target::Warden),
+                1 => Fault::Kill(Target::Watchdog),
                 _ => Fault::Kill(Target::Node(node)),
             },
             Self::Stop => match random.below32(5) {
@@ -167,7 +167,7 @@ impl Fault {
     pub(super) fn is_harmless(&self) -> bool {
         matches!(
             self,
-            Self::Stop(_) | Self::Unauthenticated { .. } | Self::Shm | Self::Kill(Target::Warden)
+            Self::Stop(_) | Self::Unauthenticated { .. } | Self::Shm | Self::Kill(Target::Watchdog)
         )
     }
 
@@ -194,7 +194,7 @@ impl fmt::Display for Target {
         match self {
             Self::Node(rank) => write!(out, "node {rank}"),
             Self::Launcher => write!(out, "the launcher"),
-            Self::Warden => write!(out, "the warden"),
+            Self::Watchdog => write!(out, "the watchdog"),
         }
     }
 }

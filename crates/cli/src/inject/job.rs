@@ -5,7 +5,7 @@ use super::apps::Program;
 use super::fault::{Fault, FaultKind, Limit, Target};
 use super::outcome::{Outcome, Struck, judge};
 use super::plan::Plan;
-use super::running::{LOOK, Running};
+use super::running::{POLL_INTERVAL, Running};
 use anyhow::{Context, Result};
 use std::ffi::OsString;
 use std::io;
@@ -109,7 +109,7 @@ fn inject_at(job: &mut Running, fault: &Fault, moment: Duration) -> io::Result<S
     while !job.has_ended()? {
         match apply(fault, job) {
             Ok(true) => return Ok(Struck::At(job.age())),
-            Ok(false) => job.pass(LOOK)?,
+            Ok(false) => job.pass(POLL_INTERVAL)?,
             // What was to be hit may have gone while it was looked for.
             Err(_) if job.has_ended()? => {}
             Err(error) => return Err(error),

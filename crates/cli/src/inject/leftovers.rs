@@ -1,6 +1,6 @@
 //! Everything of a job outside of its launcher: processes, and what they could leave behind.
 //!
-//! All processes of a job, its launcher and its warden too, carry a mark in their environment.
+//! All processes of a job, its launcher and its watchdog too, carry a mark in their environment.
 
 use anyhow::Result;
 use rustix::io::Errno;
@@ -53,8 +53,8 @@ impl Process {
     }
 
     /// Whether it is the process that ends the job of a killed launcher.
-    pub(super) fn is_warden(&self) -> bool {
-        self.read("comm").starts_with("mg-warden")
+    pub(super) fn is_watchdog(&self) -> bool {
+        self.read("comm").starts_with("mg-watchdog")
     }
 
     /// Processor time it has used, in clock ticks.

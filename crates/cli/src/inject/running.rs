@@ -25,9 +25,9 @@ const STEP: Duration = Duration::from_secs(5);
 /// Processor time within which nothing is done, in clock ticks.
 const NOTHING: u64 = 2;
 /// How long a job's processes may outlive a launcher that was killed.
-const WARDEN: Duration = Duration::from_secs(3);
+const WATCHDOG: Duration = Duration::from_secs(3);
 /// Between two looks.
-pub(super) const LOOK: Duration = Duration::from_millis(2);
+pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 type Lines = Arc<Mutex<Vec<(Duration, String)>>>;
 
@@ -97,7 +97,7 @@ impl Running {
             if self.job.is_none() {
                 self.processes();
             }
-            thread::sleep(LOOK);
+            thread::sleep(POLL_INTERVAL);
         }
         Ok(())
     }
@@ -119,13 +119,13 @@ impl Running {
                 (End::Hang(doing), self.start.elapsed())
             }
         };
-        let patience = if matches!(end, End::Signal(_)) { WARDEN } else { Duration::ZERO };
+        let patience = if matches!(end, End::Signal(_)) { WATCHDOG } else { Duration::ZERO };
         let (orphans, left) = self.remains(patience);
         self.kill();
         let said = |lines: &(Lines, JoinHandle<()>)| {
-            let deadline = Instant::now() + WARDEN;
+            let deadline = Instant::now() + WATCHDOG;
             while !lines.1.is_finished() && Instant::now() < deadline {
-                thread::sleep(LOOK);
+                thread::sleep(POLL_INTERVAL);
             }
             lines.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
         };
@@ -156,7 +156,7 @@ impl Running {
             if (found.is_empty() && left.is_empty()) || Instant::now() >= deadline {
                 return (found.iter().map(Process::describe).collect(), left);
             }
-            thread::sleep(LOOK);
+            thread::sleep(POLL_INTERVAL);
         }
     }
 

@@ -1,5 +1,5 @@
-//! The chunks in which a launcher's orders go to an agent. A pipe takes each chunk whole or not at all, so the
-//! warden can write a heartbeat between any two: the agent of a stopped launcher then knows that it still exists.
+//! The chunks in which a launcher's requests go to an agent. A pipe takes each chunk whole or not at all, so the
+//! watchdog can write a heartbeat between any two: the agent of a stopped launcher then knows that it still exists.
 
 /// Most bytes that a pipe takes whole or not at all (PIPE_BUF).
 const MOST_BYTES: usize = 4096;

@@ -1,8 +1,8 @@
-//! The launcher's pipes to its agents, which its warden holds as well: while the launcher is stopped, the warden
+//! The launcher's pipes to its agents, which its watchdog holds as well: while the launcher is stopped, the watchdog
 //! tells the agents that it still exists.
 //!
-//! A record on the warden's socket names such a pipe by a number below zero. With a descriptor
-//! it is new. Without one the launcher has closed it, and the warden closes its copy: otherwise the other
+//! A record on the watchdog's socket names such a pipe by a number below zero. With a descriptor
+//! it is new. Without one the launcher has closed it, and the watchdog closes its copy: otherwise the other
 //! end would never see the end of the stream.
 
 use rustix::io::Errno;
@@ -24,7 +24,7 @@ pub(super) const RECORD_BYTES: usize = 4;
 pub(super) struct AgentPipes(Rc<RefCell<Open>>);
 
 struct Open {
-    /// To the warden.
+    /// To the watchdog.
     socket: OwnedFd,
     last: i32,
     pipes: BTreeMap<i32, OwnedFd>,
@@ -37,7 +37,7 @@ pub(super) struct AgentPipe {
 }
 
 impl AgentPipes {
-    /// None yet, to a warden that reads this socket.
+    /// None yet, to a watchdog that reads this socket.
     pub(super) fn new(socket: OwnedFd) -> Self {
         Self(Rc::new(RefCell::new(Open { socket, last: 0, pipes: BTreeMap::new() })))
     }
@@ -53,7 +53,7 @@ impl AgentPipes {
         Ok(AgentPipe { number, of: Rc::clone(&self.0) })
     }
 
-    /// Another warden reads this other socket.
+    /// Another watchdog reads this other socket.
     pub(super) fn hand_over(&self, socket: OwnedFd) {
         let mut open = self.0.borrow_mut();
         open.pipes.iter().for_each(|(&number, pipe)| tell(&socket, number, pipe.as_fd()));
@@ -69,7 +69,7 @@ impl Drop for AgentPipe {
     }
 }
 
-/// A warden that somebody has killed receives nothing; its successor is told again.
+/// A watchdog that somebody has killed receives nothing; its successor is told again.
 fn tell(socket: &OwnedFd, number: i32, pipe: BorrowedFd<'_>) {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
@@ -80,7 +80,7 @@ fn tell(socket: &OwnedFd, number: i32, pipe: BorrowedFd<'_>) {
     let _ = sendmsg(socket, &[IoSlice::new(&record)], &mut ancillary, SendFlags::NOSIGNAL);
 }
 
-/// The next record that came to the warden, none at the end; what it says of a pipe is done.
+/// The next record that came to the watchdog, none at the end; what it says of a pipe is done.
 pub(super) fn receive(
     socket: impl AsFd,
     pipes: &mut BTreeMap<i32, OwnedFd>,
@@ -112,18 +112,18 @@ mod tests {
     }
 
     #[test]
-    fn a_warden_has_the_pipes_that_are_open_and_its_successor_too() {
-        let ((warden, launcher), mut received) = (sockets(), BTreeMap::new());
+    fn a_watchdog_has_the_pipes_that_are_open_and_its_successor_too() {
+        let ((watchdog, launcher), mut received) = (sockets(), BTreeMap::new());
         let pipes = AgentPipes::new(launcher);
         let (reader, writer) = rustix::pipe::pipe().unwrap();
         let (one, other) =
             (pipes.open(writer.as_fd()).unwrap(), pipes.open(writer.as_fd()).unwrap());
         drop(other);
         for _ in 0..3 {
-            receive(&warden, &mut received).unwrap();
+            receive(&watchdog, &mut received).unwrap();
         }
         assert_eq!(received.keys().copied().collect::<Vec<_>>(), [-1]);
-        drop((warden, received));
+        drop((watchdog, received));
         let ((successor, launcher), mut received) = (sockets(), BTreeMap::new());
         pipes.hand_over(launcher);
         receive(&successor, &mut received).unwrap();

@@ -2,8 +2,8 @@
 //! born in it and stays there, even with a session, a parent and an environment of its own.
 //!
 //! While the launcher lives it is a child subreaper, so such a process becomes its child. The group serves the
-//! warden after the launcher was killed. Two things escape both: a process that moves itself to another group,
-//! and a launcher and a warden that are killed at the same moment (ADR 34).
+//! watchdog after the launcher was killed. Two things escape both: a process that moves itself to another group,
+//! and a launcher and a watchdog that are killed at the same moment (ADR 34).
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 /// How long the group's last processes may take to be gone.
 const EMPTY_WAIT: Duration = Duration::from_secs(1);
 /// Between two looks whether they are, if the system does not say.
-const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+const POLL_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 
 /// The group; removed when this is dropped.
 #[derive(Debug)]
@@ -68,7 +68,7 @@ impl Cgroup {
     }
 
     /// Removes it once its processes are gone, and those of agents on this host, which are killed with the launcher whose
-    /// descendants they are, and their wardens with them.
+    /// descendants they are, and their watchdogs with them.
     pub(super) fn remove(&self) {
         let deadline = Instant::now() + EMPTY_WAIT;
         let own = self.path.file_name().unwrap_or_default().to_string_lossy();
@@ -81,7 +81,7 @@ impl Cgroup {
     }
 }
 
-/// With the groups in it: of jobs that nodes have started, whose launchers and wardens were killed with them.
+/// With the groups in it: of jobs that nodes have started, whose launchers and watchdogs were killed with them.
 fn remove_by(path: &Path, deadline: Instant) {
     let inside = fs::read_dir(path).into_iter().flatten().flatten();
     inside
@@ -92,7 +92,7 @@ fn remove_by(path: &Path, deadline: Instant) {
         let Ok(mut events) = File::open(path.join("cgroup.events")) else { return };
         // Only what changes after it was read wakes.
         let _ = events.read(&mut [0; 256]);
-        let _ = poll(&mut [PollFd::new(&events, PollFlags::PRI)], Some(&LOOK));
+        let _ = poll(&mut [PollFd::new(&events, PollFlags::PRI)], Some(&POLL_INTERVAL));
     }
 }
 
@@ -121,7 +121,7 @@ fn directory(mount: &str, own: &str) -> Option<PathBuf> {
 mod tests {
     use super::*;
 
-    /// The groups of agents on this host stayed where the launcher killed those and their wardens.
+    /// The groups of agents on this host stayed where the launcher killed those and their watchdogs.
     #[test]
     fn the_groups_of_a_jobs_agents_go_with_its_own_and_no_others() {
         let parent = std::env::temp_dir().join(format!("groups-{}", std::process::id()));

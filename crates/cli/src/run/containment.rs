@@ -1,10 +1,10 @@
 //! Containment of the nodes of one host: what makes sure that no process they fork is left over. A control group
-//! where one can be made, a warden, and the role of child subreaper.
+//! where one can be made, a watchdog, and the role of child subreaper.
 
 use super::cgroup::Cgroup;
 use super::error::LaunchError;
 use super::needed_calls::needed_calls;
-use super::warden::{Ward, Warden};
+use super::watchdog::{Ward, Watchdog};
 use super::{leftovers, say};
 use rustix::io::Errno;
 use rustix::process::{PidfdFlags, getpid, pidfd_open, set_child_subreaper};
@@ -12,7 +12,7 @@ use std::path::Path;
 
 /// The hold on the nodes that this process starts.
 pub(super) struct Containment {
-    warden: Warden,
+    watchdog: Watchdog,
     group: Option<Cgroup>,
 }
 
@@ -40,9 +40,9 @@ impl Containment {
             LaunchError::system(what, nodes, error)
         })?;
         let group = Cgroup::planned(name);
-        let warden = Warden::start(ward, mark, own, group.as_ref())
-            .map_err(|error| LaunchError::system("the warden process", nodes, error))?;
-        // The warden removes it, should this process be killed as soon as it is there.
+        let watchdog = Watchdog::start(ward, mark, own, group.as_ref())
+            .map_err(|error| LaunchError::system("the watchdog process", nodes, error))?;
+        // The watchdog removes it, should this process be killed as soon as it is there.
         let group = group.and_then(Cgroup::made);
         if ward == Ward::Launcher && group.is_none() && !leftovers::sees_processes() {
             say(
@@ -50,7 +50,7 @@ impl Containment {
                  outlive it; mount it (mount -t proc proc /proc)",
             );
         }
-        let containment = Self { warden, group };
+        let containment = Self { watchdog, group };
         match set_child_subreaper(Some(getpid())) {
             Ok(()) => Ok(containment),
             Err(error) => {
@@ -60,8 +60,8 @@ impl Containment {
         }
     }
 
-    pub(super) fn warden(&self) -> &Warden {
-        &self.warden
+    pub(super) fn watchdog(&self) -> &Watchdog {
+        &self.watchdog
     }
 
     /// The directory of the control group, if there is one.
@@ -69,8 +69,8 @@ impl Containment {
         self.group.as_ref().map(Cgroup::path)
     }
 
-    pub(super) fn warden_mut(&mut self) -> &mut Warden {
-        &mut self.warden
+    pub(super) fn watchdog_mut(&mut self) -> &mut Watchdog {
+        &mut self.watchdog
     }
 
     /// What `start` starts is born in the control group.
@@ -83,8 +83,8 @@ impl Containment {
 
     /// All is over, and nothing is left.
     pub(super) fn end(self) {
-        // The warden last: it removes the group if this process is killed meanwhile.
+        // The watchdog last: it removes the group if this process is killed meanwhile.
         drop(self.group);
-        self.warden.dismiss();
+        self.watchdog.dismiss();
     }
 }

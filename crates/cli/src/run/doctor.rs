@@ -3,12 +3,12 @@
 use super::containment::Containment;
 use super::error::LaunchError;
 use super::hostfile::Share;
-use super::hosts::{Findings, Reach, examine};
+use super::hosts::{Findings, RemoteShell, examine};
 use super::options::PlaceArgs;
 use super::say;
 use super::signalfd::Signals;
 use super::slurm::Allocation;
-use super::warden::Ward;
+use super::watchdog::Ward;
 use super::{abort_on_panic, environment, program};
 use crate::host::{self, Finding, Level, Needs};
 use crate::unprinted;
@@ -114,16 +114,16 @@ fn look_elsewhere(
     let signals = Signals::block().map_err(|e| refused("signals", e))?;
     let containment =
         Containment::take(Ward::Launcher, &job, &format!("MULTIGRAIN_JOB={job}"), hosts)?;
-    let reach = Reach {
+    let shell = RemoteShell {
         place: &args.place,
         shares,
         allocation,
         began: Instant::now(),
         timeout: None,
-        warden: containment.warden(),
+        watchdog: containment.watchdog(),
         signals: &signals,
     };
-    let result = examine(&reach, needs, args.command.first().map(PathBuf::as_path));
+    let result = examine(&shell, needs, args.command.first().map(PathBuf::as_path));
     containment.end();
     result
 }

@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn a_limit_of_processes_is_named() {
-        for what in ["the warden process", "the event loop"] {
+        for what in ["the watchdog process", "the event loop"] {
             let error = LaunchError::system(what, 2, io::Error::from_raw_os_error(libc::EAGAIN));
             let line = format!(
                 "{what}: no more processes or threads; raise the limit (ulimit -u, or pids.max of the control group)"

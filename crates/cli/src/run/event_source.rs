@@ -18,8 +18,8 @@ pub(super) enum Source {
     Err(usize),
     /// What the agent of a host says.
     Agent(usize),
-    /// What the command that leads to a host complains about.
-    Complaint(usize),
+    /// What the command that leads to a host writes to stderr.
+    AgentStderr(usize),
 }
 
 impl Source {
@@ -35,7 +35,7 @@ impl Source {
             Self::Out(rank) => (6, rank),
             Self::Err(rank) => (7, rank),
             Self::Agent(host) => (8, host),
-            Self::Complaint(host) => (9, host),
+            Self::AgentStderr(host) => (9, host),
         };
         EventData::new_u64((rank as u64) << KIND_BITS | kind)
     }
@@ -53,7 +53,7 @@ impl Source {
             Self::Out(rank),
             Self::Err(rank),
             Self::Agent(rank),
-            Self::Complaint(rank),
+            Self::AgentStderr(rank),
         ]
         .get(usize::try_from(data.u64() & ((1 << KIND_BITS) - 1)).ok()?)
         .copied()

@@ -53,7 +53,7 @@ impl Job<'_> {
                 self.on_output(source, buffer);
             }
             Source::Agent(host) => self.on_agent(host, buffer),
-            Source::Complaint(host) => self.on_complaint(host, buffer),
+            Source::AgentStderr(host) => self.on_agent_stderr(host, buffer),
         }
     }
 
@@ -77,7 +77,7 @@ impl Job<'_> {
                 | Source::Exit(_)
                 | Source::Control(_)
                 | Source::Agent(_)
-                | Source::Complaint(_) => None,
+                | Source::AgentStderr(_) => None,
             };
             // Registering what was registered before cannot fail but for want of memory.
             let fd = pipe.and_then(Pipe::descriptor);
@@ -101,7 +101,7 @@ impl Job<'_> {
             | Source::Exit(_)
             | Source::Control(_)
             | Source::Agent(_)
-            | Source::Complaint(_) => return false,
+            | Source::AgentStderr(_) => return false,
         };
         let Some(pipe) = slot else { return false };
         if full {
@@ -239,10 +239,10 @@ impl Job<'_> {
         self.facts.nodes[rank].end.get_or_insert(End { at, order, status });
     }
 
-    pub(super) fn keep_warden(&mut self) {
+    pub(super) fn keep_watchdog(&mut self) {
         let here = self.nodes.iter().filter_map(|live| live.process.as_ref());
         let nodes: Vec<Pid> = here.map(|(pid, _)| *pid).collect();
-        let line = self.settings.warden.keep(&nodes);
+        let line = self.settings.watchdog.keep(&nodes);
         line.iter().for_each(|line| self.writer.say(line));
     }
 

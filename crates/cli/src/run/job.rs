@@ -6,7 +6,7 @@
 use super::control::Channel;
 use super::escalation::{Terminated, kill_after};
 use super::event_source::Source;
-use super::hosts::{Agents, Order as ToAgents, PATIENCE};
+use super::hosts::{Agents, PATIENCE, Request as ToAgents};
 use super::leftovers;
 use super::memory_kills::MemoryKills;
 use super::output::{Format, Pipe};
@@ -20,7 +20,7 @@ use super::stdin::{Feed, Input, Relay};
 use super::summary::{NodeReport, Report};
 use super::user_requests::User;
 use super::verdict::{Decision, EndedBy, Facts, NodeFacts, Verdict, judge};
-use super::warden::Warden;
+use super::watchdog::Watchdog;
 use super::writer::{Target, Writer, write_if_possible};
 use multigrain_types::exit_codes::LAUNCHER_FAILED;
 use rustix::event::Timespec;
@@ -57,7 +57,7 @@ pub(super) struct Settings<'a> {
     /// Before the nodes ran.
     pub(super) memory_kills: MemoryKills,
     /// A child that is not of the job.
-    pub(super) warden: &'a mut Warden,
+    pub(super) watchdog: &'a mut Watchdog,
 }
 
 /// Who holds the nodes.
@@ -222,7 +222,7 @@ impl<'a> Job<'a> {
         let mut buffer = vec![0_u8; BUFFER_BYTES];
         let mut events = Vec::with_capacity(256);
         // Whoever killed it before the event loop was not noticed.
-        self.keep_warden();
+        self.keep_watchdog();
         loop {
             self.advance();
             if self.course.phase == Phase::Done {
@@ -234,7 +234,7 @@ impl<'a> Job<'a> {
             let spare = rustix::buffer::spare_capacity(&mut events);
             match epoll::wait(&self.epoll, spare, wait.as_ref()) {
                 Ok(_) | Err(Errno::INTR) => {}
-                // Cannot happen with a valid epoll descriptor; the warden cleans up after us.
+                // Cannot happen with a valid epoll descriptor; the watchdog cleans up after us.
                 Err(error) => panic!("epoll_wait: {error}"),
             }
             for source in events.iter().filter_map(|event| Source::of(event.data)) {
@@ -383,7 +383,7 @@ impl<'a> Job<'a> {
         self.signal_nodes(Signal::KILL);
         self.agents.tell_all(&ToAgents::Sweep);
         if !leftovers::sees_processes() {
-            self.settings.warden.kill_group();
+            self.settings.watchdog.kill_group();
         }
         leftovers::kill_but(&self.own_children(), leftovers::KILL_WAIT);
         Phase::Swept { since: now }
@@ -431,7 +431,7 @@ impl<'a> Job<'a> {
 
     fn own_children(&self) -> Vec<Pid> {
         let nodes = self.nodes.iter().filter_map(|live| live.process.as_ref()).map(|(pid, _)| *pid);
-        nodes.chain(self.settings.warden.pid()).chain(self.agents.commands()).collect()
+        nodes.chain(self.settings.watchdog.pid()).chain(self.agents.commands()).collect()
     }
 
     /// A single untagged node may have written half a line, a prompt for one: there the line

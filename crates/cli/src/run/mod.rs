@@ -6,11 +6,11 @@
 //! |---|---|
 //! | `options`, `apps`, `hostfile`, `slurm`, `program`, `executable`, `elf`, `quantity`, `error` | what the user asks for, and the error if it cannot be done |
 //! | `environment`, `variables`, `listen` | what a node starts with: variables and listening sockets |
-//! | `signalfd`, `node_signals`, `containment`, `needed_calls`, `cgroup`, `warden`, `agent_pipes`, `agent_chunks`, `descriptor_limit`, `spawn`, `stdin` | processes, and that none of them is left over |
+//! | `signalfd`, `node_signals`, `containment`, `needed_calls`, `cgroup`, `watchdog`, `agent_pipes`, `agent_chunks`, `descriptor_limit`, `spawn`, `stdin` | processes, and that none of them is left over |
 //! | `phase`, `escalation`, `job`, `event_source`, `events`, `user_requests` | the table of a job's phases; the event loop: what each event does, the user's interrupts |
 //! | `control`, `output`, `writer`, `progress` | messages and output of nodes, and how they are printed |
 //! | `reports`: `deadlock`, `refused_connections`, `races` | what nodes report: deadlocks, refused connections, races |
-//! | `hosts/`, `remote_nodes` | nodes on other hosts: their agents, and what the event loop does for them |
+//! | `hosts/`, `remote_nodes`, `remote_output` | nodes on other hosts: their agents, what the event loop does for them, and what they write |
 //! | `sites`, `site_usage` | nodes that are sites of plain programs (`--sysv`), and what the summary says of their objects |
 //! | `doctor` | whether hosts meet the needs of a job |
 //! | `verdict`, `memory_kills` | who is to blame, and the exit code |
@@ -50,6 +50,7 @@ mod quantity;
 mod races;
 mod refused_connections;
 mod remote_nodes;
+mod remote_output;
 mod reports;
 mod signalfd;
 mod site_usage;
@@ -61,21 +62,21 @@ mod summary;
 mod user_requests;
 mod variables;
 mod verdict;
-mod warden;
+mod watchdog;
 mod writer;
 
 pub(crate) use doctor::{DoctorArgs, doctor};
 pub(crate) use hosts::serve;
 pub(crate) use options::{RunArgs, SegmentCompression};
 pub(crate) use signalfd::notice_children;
-pub(crate) use warden::{WardenArgs, succeed};
+pub(crate) use watchdog::{WatchdogArgs, succeed};
 
 use crate::host;
 use apps::App;
 use containment::Containment;
 use error::LaunchError;
 use hostfile::Share;
-use hosts::{Reach, Start};
+use hosts::{RemoteShell, Start};
 use job::{Job, Nodes, Settings};
 use listen::ListenAt;
 use memory_kills::MemoryKills;
@@ -90,7 +91,7 @@ use std::net::Ipv4Addr;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-use warden::Ward;
+use watchdog::Ward;
 
 /// Runs a job to its end; the exit code is that of the job.
 pub(crate) fn run(args: &mut RunArgs) -> ExitCode {
@@ -111,7 +112,7 @@ pub(crate) fn run(args: &mut RunArgs) -> ExitCode {
     }
 }
 
-/// A thread that panics would leave the others waiting for it; the warden ends the job of a launcher
+/// A thread that panics would leave the others waiting for it; the watchdog ends the job of a launcher
 /// that aborts. Without a backtrace: short of memory, the standard library may wait for itself there.
 fn abort_on_panic() {
     std::panic::set_hook(Box::new(|panic| {
@@ -164,10 +165,12 @@ fn launch(args: &RunArgs) -> Result<u8, LaunchError> {
                 .map(Nodes::Here)
         }
         Some(shares) => {
-            let (warden, signals, input) = (containment.warden(), &signals, stdin::is_for_nodes());
+            let (watchdog, signals, input) =
+                (containment.watchdog(), &signals, stdin::is_for_nodes());
             let (began, timeout, allocation) = (start, args.limits.timeout, allocation.as_ref());
-            let reach = Reach { place, shares, allocation, began, timeout, warden, signals };
-            let start = Start { reach, args, job: job.as_str(), input };
+            let shell =
+                RemoteShell { place, shares, allocation, began, timeout, watchdog, signals };
+            let start = Start { shell, args, job: job.as_str(), input };
             start.run(&secret, &credentials).map(Nodes::Hosts)
         }
     };
@@ -184,13 +187,13 @@ fn launch(args: &RunArgs) -> Result<u8, LaunchError> {
                 summary: args.summarized(stderr_is_terminal),
                 stats,
                 memory_kills,
-                warden: containment.warden_mut(),
+                watchdog: containment.watchdog_mut(),
             };
             Job::new(settings, signals, started).map_err(|e| refused("the event loop", e))
         })
         .map(Job::run);
     if result.is_err() {
-        leftovers::kill_but(containment.warden().pid().as_slice(), Duration::from_secs(1));
+        leftovers::kill_but(containment.watchdog().pid().as_slice(), Duration::from_secs(1));
     }
     containment.end();
     result

@@ -5,7 +5,7 @@
 //! reads its own signals in [`super::signalfd`]; processes that left their group in [`super::leftovers`].
 
 use super::escalation::{Terminated, kill_after};
-use super::hosts::Order as ToAgents;
+use super::hosts::Request as ToAgents;
 use super::job::Job;
 use super::verdict::EndedBy;
 use rustix::process::{Signal, getpid, kill_process, kill_process_group};
@@ -14,7 +14,7 @@ impl Job<'_> {
     pub(super) fn on_signal(&mut self, signal: Signal) {
         let now = self.now();
         if signal == Signal::CHILD {
-            self.keep_warden();
+            self.keep_watchdog();
             self.reap_later();
         } else if signal == Signal::TSTP {
             self.stop();

@@ -6,7 +6,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use multigrain_memory::AccessPath;
 use multigrain_runtime::Config;
-use multigrain_transport::interfaces::{Wish, parse_wish};
+use multigrain_transport::interfaces::{InterfaceFilter, parse_filter};
 use multigrain_transport::{Emulation, Ports, Transport};
 use multigrain_types::limits::{MAX_NODES, MAX_THREADS};
 use std::ffi::OsString;
@@ -25,7 +25,7 @@ use std::time::Duration;
 ///
 /// Processes that nodes fork end with the job, also if the launcher is killed. Only what runs in another
 /// session without the job's environment stays then, unless this user may make control groups; and so does
-/// all that nodes have forked if the launcher and its warden (mg-warden) are killed at the same moment. Where
+/// all that nodes have forked if the launcher and its watchdog (mg-watchdog) are killed at the same moment. Where
 /// /proc is not mounted, whatever runs in another session stays, as the launcher says.
 ///
 /// Signals are handed on to every node. Nodes that SIGTERM has not ended after 5 seconds (--kill-after) are
@@ -301,8 +301,8 @@ pub(crate) struct PlaceArgs {
 
     /// Where nodes of several hosts meet: an interface such as eth0, or a network such as 10.1.0.0/16
     /// [default: a network that all hosts are in].
-    #[arg(long, value_name = "NAME|NETWORK", value_parser = parse_wish)]
-    pub(super) interface: Option<Wish>,
+    #[arg(long, value_name = "NAME|NETWORK", value_parser = parse_filter)]
+    pub(super) interface: Option<InterfaceFilter>,
 
     /// The ports of TCP that nodes listen at, one each, as a firewall between hosts lets them through; on this host
     /// alone with `--transport tcp` [default: any that is free].

@@ -2,10 +2,9 @@
 
 use super::control::Message;
 use super::event_source::Source;
-use super::hosts::{Stream, Word};
+use super::hosts::{AgentEvent, Stream};
 use super::job::Job;
 use super::verdict::{End, Status};
-use super::writer::Target;
 use rustix::event::epoll;
 use std::io;
 
@@ -40,10 +39,10 @@ impl Job<'_> {
         self.feed_when_ready(buffer);
     }
 
-    pub(super) fn on_complaint(&mut self, host: usize, buffer: &mut [u8]) {
-        for line in self.agents.complaints(host, buffer) {
+    pub(super) fn on_agent_stderr(&mut self, host: usize, buffer: &mut [u8]) {
+        for line in self.agents.stderr_lines(host, buffer) {
             let line = format!("{}: {line}", self.agents.host(host));
-            self.reports.complain(host, line, self.now());
+            self.reports.agent_stderr(host, line, self.now());
         }
     }
 
@@ -52,7 +51,7 @@ impl Job<'_> {
         loop {
             let received = match self.agents.next(host) {
                 Ok(None) => return,
-                Ok(Some(word)) => self.on_word(host, word),
+                Ok(Some(event)) => self.on_event(host, event),
                 Err(why) => Err(why),
             };
             if let Err(why) = received {
@@ -61,26 +60,19 @@ impl Job<'_> {
         }
     }
 
-    /// One word of an agent. It speaks for its own nodes only.
-    fn on_word(&mut self, host: usize, word: Word) -> Result<(), String> {
+    /// One event of an agent. It speaks for its own nodes only.
+    fn on_event(&mut self, host: usize, event: AgentEvent) -> Result<(), String> {
         let ranks = self.agents.ranks(host);
         let own = |rank: u32| {
             let rank = usize::try_from(rank).ok().filter(|rank| ranks.contains(rank));
             rank.ok_or_else(|| "its agent speaks for nodes of another host".to_owned())
         };
-        match word {
-            Word::Output { rank, stream, bytes } => {
-                let (target, slot) = self.stream(own(rank)?, stream);
-                let lines = slot.as_mut().map(|pipe| pipe.take(&bytes)).unwrap_or_default();
-                self.writer.push(target, lines);
-                self.writer.came(self.now());
+        match event {
+            AgentEvent::Output { rank, stream, bytes } => {
+                self.write_remote(own(rank)?, stream, &bytes);
             }
-            Word::EndOfOutput { rank, stream } => {
-                let (target, slot) = self.stream(own(rank)?, stream);
-                let rest = slot.take().map(|mut pipe| pipe.finish()).unwrap_or_default();
-                self.writer.push(target, rest);
-            }
-            Word::Control { rank, bytes } => {
+            AgentEvent::EndOfOutput { rank, stream } => self.end_remote(own(rank)?, stream),
+            AgentEvent::Control { rank, bytes } => {
                 let rank = own(rank)?;
                 for mut message in self.nodes[rank].control.feed(&bytes) {
                     if let Message::Lost { at: Some(at), .. } = &mut message {
@@ -89,42 +81,30 @@ impl Job<'_> {
                     self.on_message(rank, message);
                 }
             }
-            Word::Ended { rank, status } => self.has_ended(own(rank)?, status),
-            Word::Taken { bytes } => {
+            AgentEvent::Ended { rank, status } => self.has_ended(own(rank)?, status),
+            AgentEvent::Taken { bytes } => {
                 own(0)?;
                 self.input.feed.iter_mut().for_each(|feed| feed.has_taken(bytes))
             }
-            Word::Swept => self.agents.is_swept(host),
+            AgentEvent::Swept => self.agents.is_swept(host),
             // What the agent had to tell before is here.
-            Word::Beat { .. } => {
+            AgentEvent::Heartbeat { .. } => {
                 let heard = self.now().saturating_sub(self.agents.heard_before(host));
                 for rank in ranks {
                     self.facts.heard.insert(rank, heard);
                 }
             }
-            Word::Failed { why, .. } => return Err(why),
-            Word::Examined(_)
-            | Word::Listening(_)
-            | Word::Connected(_)
-            | Word::Found(_)
-            | Word::Bound { .. }
-            | Word::Started { .. } => {
+            AgentEvent::Failed { why, .. } => return Err(why),
+            AgentEvent::Examined(_)
+            | AgentEvent::Listening(_)
+            | AgentEvent::Connected(_)
+            | AgentEvent::Prepared(_)
+            | AgentEvent::Bound { .. }
+            | AgentEvent::Started { .. } => {
                 return Err("its agent answers what was not asked".to_owned());
             }
         }
         Ok(())
-    }
-
-    fn stream(
-        &mut self,
-        rank: usize,
-        stream: Stream,
-    ) -> (Target, &mut Option<super::output::Pipe>) {
-        let live = &mut self.nodes[rank];
-        match stream {
-            Stream::Out => (Target::Out, &mut live.stdout),
-            Stream::Err => (Target::Err, &mut live.stderr),
-        }
     }
 
     /// A host is lost, and its nodes with it.
@@ -134,11 +114,8 @@ impl Job<'_> {
         }
         self.reports.withdraw(host);
         for rank in self.agents.ranks(host) {
-            for stream in [Stream::Out, Stream::Err] {
-                let (target, slot) = self.stream(rank, stream);
-                let rest = slot.take().map(|mut pipe| pipe.finish()).unwrap_or_default();
-                self.writer.push(target, rest);
-            }
+            self.end_remote(rank, Stream::Out);
+            self.end_remote(rank, Stream::Err);
             let forwarded = self.facts.forwarded;
             let node = &mut self.facts.nodes[rank];
             if let Some(end) = node.end.filter(|_| node.may_go_with_host(forwarded)) {

@@ -6,15 +6,15 @@ use super::refused_connections::Refused;
 use multigrain_types::control::Count;
 use std::time::Duration;
 
-/// How long a complaint waits: ssh says as its last words that the connection is closed, and then the host is lost.
-const COMPLAINT_WAIT: Duration = Duration::from_millis(200);
+/// How long a line of an agent's stderr waits: ssh says as its last words that the connection is closed, and then the host is lost.
+const STDERR_WAIT: Duration = Duration::from_millis(200);
 
 /// The reports of all nodes.
 pub(super) struct Reports {
     pub(super) deadlock: Watch,
     pub(super) refused: Refused,
     /// Lines of what leads to a host: when each is said, and the host.
-    complaints: Vec<(Duration, usize, String)>,
+    stderr_lines: Vec<(Duration, usize, String)>,
     pub(super) races: Races,
     count: Option<Count>,
     /// Of programs of System V calls, which processes wait, and for what.
@@ -25,8 +25,8 @@ impl Reports {
     /// None so far, of so many nodes.
     pub(super) fn new(nodes: usize, races: Check) -> Self {
         let (deadlock, races) = (Watch::new(nodes), Races::new(nodes, races));
-        let (refused, complaints) = (Refused::default(), Vec::new());
-        Self { deadlock, refused, complaints, races, count: None, blocked: None }
+        let (refused, stderr_lines) = (Refused::default(), Vec::new());
+        Self { deadlock, refused, stderr_lines, races, count: None, blocked: None }
     }
 
     /// Who waits, and for what, as far as that is known.
@@ -56,33 +56,34 @@ impl Reports {
     }
 
     /// What leads to a host has written this line.
-    pub(super) fn complain(&mut self, host: usize, line: String, now: Duration) {
-        self.complaints.push((now + COMPLAINT_WAIT, host, line));
+    pub(super) fn agent_stderr(&mut self, host: usize, line: String, now: Duration) {
+        self.stderr_lines.push((now + STDERR_WAIT, host, line));
     }
 
-    /// A host is lost, and the verdict says why: its last complaints are about that.
+    /// A host is lost, and the verdict says why: its last lines are about that.
     pub(super) fn withdraw(&mut self, lost: usize) {
-        self.complaints.retain(|(_, host, _)| *host != lost);
+        self.stderr_lines.retain(|(_, host, _)| *host != lost);
     }
 
     /// Lines whose time has come.
     pub(super) fn due(&mut self, now: Duration) -> Vec<String> {
-        let complaints = self.complaints.extract_if(.., |(at, ..)| *at <= now);
-        let complaints: Vec<String> = complaints.map(|(.., line)| line).collect();
-        self.refused.due(now).into_iter().chain(complaints).collect()
+        let stderr_lines = self.stderr_lines.extract_if(.., |(at, ..)| *at <= now);
+        let stderr_lines: Vec<String> = stderr_lines.map(|(.., line)| line).collect();
+        self.refused.due(now).into_iter().chain(stderr_lines).collect()
     }
 
     /// When the next line is due.
     pub(super) fn next(&self) -> Option<Duration> {
-        let complaints = self.complaints.iter().map(|(at, ..)| *at);
-        self.refused.next().into_iter().chain(complaints).min()
+        let stderr_lines = self.stderr_lines.iter().map(|(at, ..)| *at);
+        self.refused.next().into_iter().chain(stderr_lines).min()
     }
 
     /// The job is over, and has failed or not: what was not said.
     pub(super) fn end(&mut self, failed: bool, outcome: Option<Outcome>) -> Vec<String> {
-        let complaints = core::mem::take(&mut self.complaints).into_iter().map(|(.., line)| line);
+        let stderr_lines =
+            core::mem::take(&mut self.stderr_lines).into_iter().map(|(.., line)| line);
         let refused = self.refused.end(failed);
-        complaints.chain(refused).chain(self.races.end(outcome)).collect()
+        stderr_lines.chain(refused).chain(self.races.end(outcome)).collect()
     }
 }
 
@@ -93,13 +94,13 @@ mod tests {
     #[test]
     fn what_ssh_says_last_of_a_host_that_is_lost_is_not_said_twice() {
         let mut reports = Reports::new(2, Check::Off);
-        reports.complain(0, "a: the disk is full".into(), Duration::ZERO);
-        reports.complain(1, "b: Connection to b closed.".into(), Duration::ZERO);
-        assert_eq!((reports.due(Duration::ZERO), reports.next()), (vec![], Some(COMPLAINT_WAIT)));
+        reports.agent_stderr(0, "a: the disk is full".into(), Duration::ZERO);
+        reports.agent_stderr(1, "b: Connection to b closed.".into(), Duration::ZERO);
+        assert_eq!((reports.due(Duration::ZERO), reports.next()), (vec![], Some(STDERR_WAIT)));
         reports.withdraw(1);
-        assert_eq!(reports.due(COMPLAINT_WAIT), ["a: the disk is full"]);
+        assert_eq!(reports.due(STDERR_WAIT), ["a: the disk is full"]);
         assert_eq!(reports.next(), None);
-        reports.complain(0, "a: as the job ends".into(), COMPLAINT_WAIT);
+        reports.agent_stderr(0, "a: as the job ends".into(), STDERR_WAIT);
         assert_eq!(reports.end(false, None), ["a: as the job ends"]);
     }
 }

@@ -6,7 +6,7 @@ use super::containment::Containment;
 use super::error::LaunchError;
 use super::listen::Listener;
 use super::signalfd::Inherited;
-use super::warden::{self, Warden};
+use super::watchdog::{self, Watchdog};
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -85,7 +85,7 @@ pub(super) fn start_all(
             LaunchError::system(what, plan.nodes, error)
         })?;
         let sockets = listeners.into_iter().map(|listener| listener.fd).collect();
-        start(plan, rank, sockets, containment.warden(), stdin)
+        start(plan, rank, sockets, containment.watchdog(), stdin)
     };
     containment.hold(|| {
         let mut nodes: Vec<Node> = Vec::new();
@@ -108,7 +108,7 @@ fn start(
     plan: &Plan,
     rank: u32,
     listeners: Vec<OwnedFd>,
-    warden: &Warden,
+    watchdog: &Watchdog,
     stdin: Stdio,
 ) -> Result<Node, LaunchError> {
     let at = |what: &str| format!("node {rank}: {what}");
@@ -118,7 +118,7 @@ fn start(
         socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
             .map_err(|error| refused("the control channel", error.into()))?;
     let registration =
-        warden.registration().map_err(|error| refused("the control channel", error))?;
+        watchdog.registration().map_err(|error| refused("the control channel", error))?;
 
     let program = plan
         .program_of(rank)
@@ -180,7 +180,7 @@ pub(super) fn tie_helper_to_launcher(
     let prepare = move || {
         setsid()?;
         end_with(launcher)?;
-        warden::register(&registration)?;
+        watchdog::register(&registration)?;
         signals.restore()
     };
     // SAFETY: `prepare` makes system calls only, through rustix and libc, and allocates nothing.
@@ -214,7 +214,7 @@ fn tie_to_launcher(
     let launcher = getpid();
     let prepare = move || {
         end_with(launcher)?;
-        warden::register(&registration)?;
+        watchdog::register(&registration)?;
         signals.restore()?;
         for fd in &own {
             fcntl_setfd(fd, FdFlags::empty())?;

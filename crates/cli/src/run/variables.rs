@@ -4,7 +4,7 @@ use super::error::LaunchError;
 use super::options::{Encrypt, PlaceArgs, RunArgs};
 use clap::ValueEnum;
 use multigrain_transport::AddressKind;
-use multigrain_transport::interfaces::parse_wish;
+use multigrain_transport::interfaces::parse_filter;
 use std::env;
 use std::fmt::Display;
 
@@ -18,7 +18,7 @@ impl PlaceArgs {
         self.refuse_idle(listens).map_err(LaunchError::Hosts)?;
         unless_given(&mut self.ports, "MULTIGRAIN_PORTS", |text| text.parse())?;
         if !self.is_here() {
-            unless_given(&mut self.interface, "MULTIGRAIN_INTERFACE", parse_wish)?;
+            unless_given(&mut self.interface, "MULTIGRAIN_INTERFACE", parse_filter)?;
         }
         Ok(())
     }

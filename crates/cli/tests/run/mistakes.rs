@@ -186,16 +186,16 @@ fn a_loopback_interface_that_is_down_is_named_as_the_cause() {
 }
 
 #[test]
-fn a_missing_dev_is_named_as_the_cause_and_the_warden_does_without() {
+fn a_missing_dev_is_named_as_the_cause_and_the_watchdog_does_without() {
     let no_dev = "mount -t tmpfs none /dev";
     let Some(two) = in_namespaces(no_dev, "run -n 2 echo there") else { return };
     assert_eq!((two.code, two.out.as_str()), (Some(125), ""), "{two:?}");
     assert!(two.line().contains("/dev/null, the stdin of node 1 (is /dev mounted?)"), "{two:?}");
-    // Its warden waits for the launcher's end, instead of having taken it for dead.
-    let warden = "run --timeout 10 sh -c 'until cat $(grep -l mg-warden $(sed \"s|[0-9][0-9]*|/proc/&/comm|g\" \
+    // Its watchdog waits for the launcher's end, instead of having taken it for dead.
+    let watchdog = "run --timeout 10 sh -c 'until cat $(grep -l mg-watchdog $(sed \"s|[0-9][0-9]*|/proc/&/comm|g\" \
                   /proc/$PPID/task/$PPID/children) | sed s/comm/status/) | grep -q State:.S; \
                   do sleep 0.01; done'";
-    let one = in_namespaces(no_dev, warden).unwrap();
+    let one = in_namespaces(no_dev, watchdog).unwrap();
     assert_eq!(one.code, Some(0), "{one:?}");
 }
 

@@ -194,11 +194,11 @@ fn children_named(parent: u32, name: &str) -> Vec<Pid> {
     named.filter_map(|pid| Pid::from_raw(pid.parse().ok()?)).collect()
 }
 
-/// A warden of a launcher or an agent, as soon as one is seen: the kernel's list of children may lack some while others end.
-pub(crate) fn warden(ward: u32) -> Pid {
+/// A watchdog of a launcher or an agent, as soon as one is seen: the kernel's list of children may lack some while others end.
+pub(crate) fn watchdog(ward: u32) -> Pid {
     let mut found = None;
-    wait_until("there is a warden", || {
-        found = children_named(ward, "mg-warden").first().copied();
+    wait_until("there is a watchdog", || {
+        found = children_named(ward, "mg-watchdog").first().copied();
         found.is_some()
     });
     found.unwrap()

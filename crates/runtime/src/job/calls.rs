@@ -9,9 +9,9 @@ use crate::deadlines::Deadline;
 use crate::directory::names::Names;
 use crate::error::Error;
 use crate::heap::{Heap, Policy};
-use crate::inside::{Inside, Outside};
 use crate::prefetch::Prefetcher;
 use crate::program::ThreadFunction;
+use crate::signal_reentrancy::{Inside, Outside};
 use crate::sync::{Patience, SyncId};
 use crate::threads::{ThreadAttributes, ThreadHandle, Threads};
 

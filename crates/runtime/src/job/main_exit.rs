@@ -15,9 +15,9 @@ use std::sync::{Mutex, PoisonError};
 use super::{RUNTIME, Runtime};
 use crate::child;
 use crate::error::Error;
-use crate::inside::Inside;
 use crate::pthread;
 use crate::receiver::slots::{self, Reserved};
+use crate::signal_reentrancy::Inside;
 use crate::signals::SignalMask;
 use crate::uncancellable::Uncancellable;
 

@@ -11,7 +11,7 @@ use core::fmt::Write as _;
 use std::net::IpAddr;
 use std::os::fd::{IntoRawFd, OwnedFd};
 
-use multigrain_transport::interfaces::{self, HostAddresses, Wish, parse_wish};
+use multigrain_transport::interfaces::{self, HostAddresses, InterfaceFilter, parse_filter};
 use multigrain_transport::{
     Address, AddressKind, Credentials, Pin, Ports, Transport, TransportError, UnixName,
 };
@@ -83,7 +83,7 @@ pub(super) fn meet(
     manager: &mut dyn ProcessManager,
 ) -> Result<Config, Error> {
     let (transport, encrypt) = (config.launch.links.transport, encrypt(variables)?);
-    let (wish, ports) = (wish(variables)?, ports(variables)?);
+    let (filter, ports) = (filter(variables)?, ports(variables)?);
     let (rank, nodes) = (manager.rank(), manager.nodes());
     let own = u16::try_from(rank).ok().filter(|_| nodes <= u16::MAX.into());
     let own = own.ok_or_else(|| Error::Limit(format!("{nodes} nodes are too many")))?;
@@ -115,7 +115,7 @@ pub(super) fn meet(
     let cards = cards.collect::<Result<Vec<Card>, Error>>()?;
     agree(&cards)?;
 
-    let tcp = match tcp_address(&cards, usize::from(own), transport, wish.as_ref())? {
+    let tcp = match tcp_address(&cards, usize::from(own), transport, filter.as_ref())? {
         None => Vec::new(),
         Some(address) => {
             let (listener, address) = listen(transport.bind_within(address, ports))?;
@@ -147,9 +147,9 @@ pub(super) fn meet(
 }
 
 /// By which interface the host is to be reached.
-fn wish(variables: &Variables<'_>) -> Result<Option<Wish>, Error> {
-    let wish = variables.get("INTERFACE")?.map(|text| parse_wish(&text));
-    wish.transpose().map_err(|why| invalid(format!("MULTIGRAIN_INTERFACE: {why}")))
+fn filter(variables: &Variables<'_>) -> Result<Option<InterfaceFilter>, Error> {
+    let filter = variables.get("INTERFACE")?.map(|text| parse_filter(&text));
+    filter.transpose().map_err(|why| invalid(format!("MULTIGRAIN_INTERFACE: {why}")))
 }
 
 fn ports(variables: &Variables<'_>) -> Result<Option<Ports>, Error> {
@@ -199,7 +199,7 @@ fn tcp_address(
     cards: &[Card],
     own: usize,
     transport: Transport,
-    wish: Option<&Wish>,
+    filter: Option<&InterfaceFilter>,
 ) -> Result<Option<IpAddr>, Error> {
     let mut hosts: Vec<HostAddresses> = Vec::new();
     for card in cards {
@@ -219,7 +219,7 @@ fn tcp_address(
     let node_of = |host: &HostAddresses| {
         cards.iter().position(|card| card.addresses.machine == host.machine).unwrap_or(0)
     };
-    let addresses = interfaces::choose(&hosts, wish).map_err(|(host, why)| {
+    let addresses = interfaces::choose(&hosts, filter).map_err(|(host, why)| {
         invalid(format!("MULTIGRAIN_INTERFACE: the host of node {}: {why}", node_of(&hosts[host])))
     })?;
     let here = &cards[own].addresses.machine;
@@ -387,8 +387,8 @@ mod tests {
         let why = of(0, "unix".parse().unwrap()).unwrap_err().to_string();
         assert!(why.ends_with("cannot be unix in a job on 2 hosts: it is auto or tcp"), "{why}");
         assert_eq!(tcp_address(&cards[..2], 0, Transport::AUTO, None).unwrap(), None);
-        let wish = Wish::Name("ib0".to_owned());
-        let why = tcp_address(&cards, 0, Transport::AUTO, Some(&wish)).unwrap_err().to_string();
+        let filter = InterfaceFilter::Name("ib0".to_owned());
+        let why = tcp_address(&cards, 0, Transport::AUTO, Some(&filter)).unwrap_err().to_string();
         assert!(
             why.contains("the host of node 0: it has no address on the interface ib0"),
             "{why}"

@@ -24,8 +24,8 @@ use super::awaited::Awaited;
 use super::lock_window::Reacquisition;
 use super::parking::{WAITING, Word};
 use crate::child;
-use crate::inside::Inside;
 use crate::shim::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, thread_local};
+use crate::signal_reentrancy::Inside;
 use crate::signals::{SignalMask, stack};
 use crate::uncancellable::Uncancellable;
 

@@ -15,7 +15,7 @@ use super::actions::{Action, place};
 use super::handlers::{change_ending, handles_for_program, system_action};
 use super::{LIBRARY_S, NEVER_BLOCKED, Set, only, set_of, sigset_of};
 use crate::errno::fail;
-use crate::inside::Inside;
+use crate::signal_reentrancy::Inside;
 
 /// # Errors
 /// errno.

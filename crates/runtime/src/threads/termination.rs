@@ -16,10 +16,10 @@ use core::ffi::c_void;
 use super::Threads;
 use crate::driver::Driver;
 use crate::frames::Asker;
-use crate::inside::Inside;
 use crate::program::ThreadFunction;
 use crate::pthread;
 use crate::receiver::slots::{Reserved, Round};
+use crate::signal_reentrancy::Inside;
 use crate::signals::{Set, SignalMask};
 use crate::uncancellable::Uncancellable;
 

@@ -5,10 +5,10 @@ use super::super::agent_pipes::AgentPipe;
 use super::super::hostfile::Share;
 use super::super::signalfd::Inherited;
 use super::super::spawn;
-use super::super::warden::Warden;
-use super::channel::{AgentChannel, End, Received};
+use super::super::watchdog::Watchdog;
+use super::channel::{AgentChannel, Received, Side};
 use super::failure_detector::PATIENCE;
-use super::messages::{BANNER, Order, Word};
+use super::messages::{AgentEvent, BANNER, Request};
 use super::sweep::{Sweep, quoted};
 use multigrain_types::exit_codes::PEER_LOST;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -25,8 +25,8 @@ use std::time::Duration;
 const MOST_BEFORE_BANNER: usize = 64 << 10;
 /// Bytes that are read of one agent while others start.
 const MOST_AHEAD: usize = 4 << 20;
-/// Bytes of one complaint that are kept.
-const MOST_OF_COMPLAINT: usize = 4 << 10;
+/// Bytes of one line of stderr that are kept.
+const MOST_OF_LINE: usize = 4 << 10;
 /// How long the command may take to end once its output has.
 const END_WAIT: Duration = Duration::from_millis(200);
 
@@ -40,9 +40,9 @@ pub(super) struct AgentHandle {
     child: Child,
     pidfd: OwnedFd,
     channel: AgentChannel,
-    /// The same in the hands of the warden.
+    /// The same in the hands of the watchdog.
     pipe: AgentPipe,
-    complaints: Complaints,
+    stderr_lines: StderrLines,
     has_banner: bool,
     /// It has had its first look.
     has_answered: bool,
@@ -63,7 +63,7 @@ pub(super) struct AgentHandle {
 }
 
 /// What the command that reaches a host writes to its stderr.
-struct Complaints {
+struct StderrLines {
     /// None once it is closed.
     fd: Option<OwnedFd>,
     /// A line that has no end yet, and the last that has.
@@ -71,7 +71,7 @@ struct Complaints {
     last: String,
 }
 
-impl Complaints {
+impl StderrLines {
     /// Reads whole lines.
     fn read(&mut self, buffer: &mut [u8]) -> Vec<String> {
         let Some(fd) = &self.fd else { return Vec::new() };
@@ -81,7 +81,7 @@ impl Complaints {
             Err(Errno::AGAIN | Errno::INTR) => {}
             Err(_) => self.fd = None,
         }
-        let whole = self.fd.is_none() || self.partial.len() > MOST_OF_COMPLAINT;
+        let whole = self.fd.is_none() || self.partial.len() > MOST_OF_LINE;
         let end = self.partial.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
         let end = if whole { self.partial.len() } else { end };
         let lines: Vec<u8> = self.partial.drain(..end).collect();
@@ -101,7 +101,7 @@ impl AgentHandle {
     pub(super) fn start(
         share: &Share,
         command: &[String],
-        warden: &Warden,
+        watchdog: &Watchdog,
         signals: Inherited,
     ) -> io::Result<Self> {
         let Some((program, arguments)) = command.split_first() else {
@@ -110,22 +110,22 @@ impl AgentHandle {
         let mut process = Command::new(program);
         process.args(arguments);
         process.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        spawn::tie_helper_to_launcher(&mut process, warden.registration()?, signals);
+        spawn::tie_helper_to_launcher(&mut process, watchdog.registration()?, signals);
         let mut child = process.spawn()?;
         let adopted = Self::adopt(&mut child).and_then(|adopted| {
-            let pipe = warden.speak_for_launcher(adopted.1.output())?;
+            let pipe = watchdog.speak_for_launcher(adopted.1.output())?;
             Ok((adopted, pipe))
         });
         match adopted {
-            Ok(((pidfd, channel, complaints), pipe)) => Ok(Self {
+            Ok(((pidfd, channel, stderr_lines), pipe)) => Ok(Self {
                 pipe,
                 host: share.host.clone(),
                 ranks: share.ranks.clone(),
                 child,
                 pidfd,
                 channel,
-                complaints: Complaints {
-                    fd: Some(complaints),
+                stderr_lines: StderrLines {
+                    fd: Some(stderr_lines),
                     partial: Vec::new(),
                     last: String::new(),
                 },
@@ -152,9 +152,9 @@ impl AgentHandle {
         let pidfd = pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
         let input = child.stdout.take().ok_or_else(missing)?;
         let output = child.stdin.take().ok_or_else(missing)?;
-        let complaints = OwnedFd::from(child.stderr.take().ok_or_else(missing)?);
-        rustix::io::ioctl_fionbio(&complaints, true)?;
-        Ok((pidfd, AgentChannel::new(End::Launcher, input.into(), output.into())?, complaints))
+        let stderr_lines = OwnedFd::from(child.stderr.take().ok_or_else(missing)?);
+        rustix::io::ioctl_fionbio(&stderr_lines, true)?;
+        Ok((pidfd, AgentChannel::new(Side::Launcher, input.into(), output.into())?, stderr_lines))
     }
 
     /// The host, as the user wrote it.
@@ -182,7 +182,7 @@ impl AgentHandle {
         self.swept || !self.is_there()
     }
 
-    /// What to wait for its words on.
+    /// What to wait for its events on.
     pub(super) fn input(&self) -> BorrowedFd<'_> {
         self.channel.input()
     }
@@ -192,9 +192,9 @@ impl AgentHandle {
         (self.channel.backlog() > 0).then(|| self.channel.output())
     }
 
-    /// What to wait for complaints on.
-    pub(super) fn complaints(&self) -> Option<BorrowedFd<'_>> {
-        self.complaints.fd.as_ref().map(AsFd::as_fd)
+    /// What to wait for stderr_lines on.
+    pub(super) fn stderr_lines(&self) -> Option<BorrowedFd<'_>> {
+        self.stderr_lines.fd.as_ref().map(AsFd::as_fd)
     }
 
     /// Whether more may still arrive from it.
@@ -218,16 +218,16 @@ impl AgentHandle {
     }
 
     /// Tells the agent something; one that is gone receives nothing.
-    pub(super) fn tell(&mut self, order: &Order) {
+    pub(super) fn tell(&mut self, request: &Request) {
         if self.is_there() {
-            self.channel.say(order);
+            self.channel.say(request);
         }
     }
 
     /// Writes what there is room for, and says that the launcher is there, if it is time.
     pub(super) fn beat(&mut self) {
         if self.is_there() && self.channel.is_beat_due() {
-            self.channel.say(&Order::Beat { stamp: now_ns() });
+            self.channel.say(&Request::Heartbeat { stamp: now_ns() });
         }
         self.channel.flush();
     }
@@ -278,21 +278,21 @@ impl AgentHandle {
         }
     }
 
-    /// The next word that was read.
+    /// The next event that was read.
     ///
     /// # Errors
     /// It is none, or that of another build than this launcher's, which is `own`.
-    pub(super) fn next(&mut self, own: &str) -> Result<Option<Word>, String> {
+    pub(super) fn next(&mut self, own: &str) -> Result<Option<AgentEvent>, String> {
         if !self.has_banner && !self.find_banner(own)? {
             return Ok(None);
         }
-        let nonsense = |_| "its agent talks nonsense".to_owned();
-        let word = self.channel.next().map_err(nonsense)?;
-        match word.as_ref() {
-            Some(&Word::Beat { stamp, now }) => self.adjust(stamp, now),
+        let malformed = |_| "its agent talks nonsense".to_owned();
+        let event = self.channel.next().map_err(malformed)?;
+        match event.as_ref() {
+            Some(&AgentEvent::Heartbeat { stamp, now }) => self.adjust(stamp, now),
             other => self.has_answered |= other.is_some(),
         }
-        Ok(word)
+        Ok(event)
     }
 
     /// Looks for the banner behind what the host's shell says; whether it is there.
@@ -343,9 +343,9 @@ impl AgentHandle {
         if ahead < 0 { at.saturating_add(size) } else { at.saturating_sub(size) }
     }
 
-    /// Reads what the command and the host's shell complain about: whole lines.
-    pub(super) fn read_complaints(&mut self, buffer: &mut [u8]) -> Vec<String> {
-        self.complaints.read(buffer)
+    /// Reads what the command and the host's shell write to stderr: whole lines.
+    pub(super) fn read_stderr_lines(&mut self, buffer: &mut [u8]) -> Vec<String> {
+        self.stderr_lines.read(buffer)
     }
 
     /// Its output has ended: why, as far as the command tells.
@@ -355,8 +355,8 @@ impl AgentHandle {
         }
         let mut buffer = [0; 4 << 10];
         for _ in 0..16 {
-            let before = self.complaints.fd.is_some();
-            let lines = self.read_complaints(&mut buffer);
+            let before = self.stderr_lines.fd.is_some();
+            let lines = self.read_stderr_lines(&mut buffer);
             if !before || lines.is_empty() {
                 break;
             }
@@ -371,9 +371,9 @@ impl AgentHandle {
             );
         }
         let how = status.map(|status| format!(" ({status})")).unwrap_or_default();
-        match self.complaints.last.trim() {
+        match self.stderr_lines.last.trim() {
             "" => format!("{what}{how}"),
-            complaint => format!("{what}{how}: {complaint}"),
+            line => format!("{what}{how}: {line}"),
         }
     }
 
@@ -389,7 +389,7 @@ impl AgentHandle {
         }
     }
 
-    /// Ends what is left of an agent that was killed, perhaps with its warden; not that of one that is silent, whose host
+    /// Ends what is left of an agent that was killed, perhaps with its watchdog; not that of one that is silent, whose host
     /// does not answer.
     pub(super) fn sweep(&mut self) -> Option<Sweep> {
         let left = self.has_banner && self.ended && !self.swept;

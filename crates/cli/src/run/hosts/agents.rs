@@ -3,7 +3,7 @@
 use super::super::event_source::Source;
 use super::agent_handle::{AgentHandle, now_ns};
 use super::failure_detector::PERIOD;
-use super::messages::{Order, Word};
+use super::messages::{AgentEvent, Request};
 use super::sweep::Sweep;
 use rustix::event::epoll::{self, EventFlags};
 use rustix::process::Pid;
@@ -64,8 +64,8 @@ impl Agents {
     pub(in super::super) fn register(&self, set: &OwnedFd) -> io::Result<()> {
         for (host, handle) in self.handles.iter().enumerate() {
             epoll::add(set, handle.input(), Source::Agent(host).data(), EventFlags::IN)?;
-            if let Some(complaints) = handle.complaints() {
-                epoll::add(set, complaints, Source::Complaint(host).data(), EventFlags::IN)?;
+            if let Some(stderr_lines) = handle.stderr_lines() {
+                epoll::add(set, stderr_lines, Source::AgentStderr(host).data(), EventFlags::IN)?;
             }
         }
         Ok(())
@@ -89,28 +89,28 @@ impl Agents {
     }
 
     /// Tells all.
-    pub(in super::super) fn tell_all(&mut self, order: &Order) {
-        self.handles.iter_mut().for_each(|handle| handle.tell(order));
+    pub(in super::super) fn tell_all(&mut self, request: &Request) {
+        self.handles.iter_mut().for_each(|handle| handle.tell(request));
     }
 
     /// Asks what the threads of a node wait for.
     pub(in super::super) fn ask(&mut self, rank: usize, question: u64) {
         let Ok(rank) = u32::try_from(rank) else { return };
         let of = self.handles.iter_mut().find(|handle| handle.ranks().contains(&rank));
-        of.into_iter().for_each(|handle| handle.tell(&Order::Ask { rank, question }));
+        of.into_iter().for_each(|handle| handle.tell(&Request::Ask { rank, question }));
     }
 
     /// Input for node 0, or its end.
     pub(in super::super) fn give_input(&mut self, bytes: Vec<u8>) {
-        let order = if bytes.is_empty() { Order::EndOfInput } else { Order::Input(bytes) };
-        self.handles.iter_mut().take(1).for_each(|handle| handle.tell(&order));
+        let request = if bytes.is_empty() { Request::EndOfInput } else { Request::Input(bytes) };
+        self.handles.iter_mut().take(1).for_each(|handle| handle.tell(&request));
     }
 
     /// Whether output is to be held back.
     pub(in super::super) fn pause(&mut self, paused: bool) {
         if paused != self.paused {
             self.paused = paused;
-            self.tell_all(&Order::Pause(paused));
+            self.tell_all(&Request::Pause(paused));
         }
     }
 
@@ -137,18 +137,18 @@ impl Agents {
         self.handles[host].read(buffer)
     }
 
-    /// The next word of a host.
+    /// The next event of a host.
     ///
     /// # Errors
     /// It is none.
-    pub(in super::super) fn next(&mut self, host: usize) -> Result<Option<Word>, String> {
+    pub(in super::super) fn next(&mut self, host: usize) -> Result<Option<AgentEvent>, String> {
         self.handles[host].next(&self.own)
     }
 
-    /// What is complained about at a host.
-    pub(in super::super) fn complaints(&mut self, host: usize, buffer: &mut [u8]) -> Vec<String> {
+    /// What the command that leads to a host, and the shell there, write to stderr.
+    pub(in super::super) fn stderr_lines(&mut self, host: usize, buffer: &mut [u8]) -> Vec<String> {
         // At their end, the closed descriptor leaves the set by itself.
-        self.handles[host].read_complaints(buffer)
+        self.handles[host].read_stderr_lines(buffer)
     }
 
     /// How long ago a host was asked what it answered last.
@@ -202,7 +202,7 @@ impl Agents {
 
 impl Drop for Agents {
     fn drop(&mut self) {
-        self.tell_all(&Order::End);
+        self.tell_all(&Request::Leave);
         self.handles.iter_mut().for_each(AgentHandle::beat);
         let start = Instant::now();
         let sweeps: Vec<Sweep> = self.handles.iter_mut().filter_map(AgentHandle::sweep).collect();

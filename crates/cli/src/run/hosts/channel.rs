@@ -5,16 +5,16 @@
 
 use super::super::agent_chunks::{Chunks, chunk};
 use super::failure_detector::{FailureDetector, PERIOD};
-use super::frame::{Inbox, Nonsense, encode};
+use super::frame::{Inbox, Malformed, encode};
 use rustix::io::Errno;
 use serde::{Serialize, de::DeserializeOwned};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-/// Whose end it is. A launcher's orders go in [`Chunks`]; an agent's words go as they are.
+/// Whose end it is. A launcher's requests go in [`Chunks`]; an agent's events go as they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum Side {
     Launcher,
     Agent,
 }
@@ -22,7 +22,7 @@ pub(super) enum End {
 /// One end.
 #[derive(Debug)]
 pub(super) struct AgentChannel {
-    end: End,
+    side: Side,
     chunks: Chunks,
     input: OwnedFd,
     output: OwnedFd,
@@ -45,11 +45,11 @@ pub(super) enum Received {
 
 impl AgentChannel {
     /// Over two pipes, which no longer block.
-    pub(super) fn new(end: End, input: OwnedFd, output: OwnedFd) -> io::Result<Self> {
+    pub(super) fn new(side: Side, input: OwnedFd, output: OwnedFd) -> io::Result<Self> {
         rustix::io::ioctl_fionbio(&input, true)?;
         rustix::io::ioctl_fionbio(&output, true)?;
         Ok(Self {
-            end,
+            side,
             chunks: Chunks::default(),
             input,
             output,
@@ -77,9 +77,9 @@ impl AgentChannel {
             Ok(0) => Received::End,
             Ok(count) => {
                 self.other_end.hears(Instant::now());
-                match self.end {
-                    End::Launcher => self.inbox.feed(&buffer[..count]),
-                    End::Agent => self.chunks.open(&buffer[..count], |part| self.inbox.feed(part)),
+                match self.side {
+                    Side::Launcher => self.inbox.feed(&buffer[..count]),
+                    Side::Agent => self.chunks.open(&buffer[..count], |part| self.inbox.feed(part)),
                 }
                 Received::Something
             }
@@ -102,7 +102,7 @@ impl AgentChannel {
     ///
     /// # Errors
     /// What came is no message.
-    pub(super) fn next<M: DeserializeOwned>(&mut self) -> Result<Option<M>, Nonsense> {
+    pub(super) fn next<M: DeserializeOwned>(&mut self) -> Result<Option<M>, Malformed> {
         self.inbox.next()
     }
 
@@ -140,7 +140,7 @@ impl AgentChannel {
 
     /// Writes some of these bytes; how many.
     fn write(&self, bytes: &[u8]) -> Result<usize, Errno> {
-        if self.end == End::Agent {
+        if self.side == Side::Agent {
             return rustix::io::write(&self.output, bytes);
         }
         let (piece, count) = chunk(bytes);
@@ -174,27 +174,27 @@ impl AgentChannel {
 
 #[cfg(test)]
 mod tests {
-    use super::super::messages::Order;
+    use super::super::messages::Request;
     use super::*;
 
     #[test]
     fn what_finds_no_room_is_written_when_there_is_some() {
         let (theirs, output) = rustix::pipe::pipe().unwrap();
         let (input, _never) = rustix::pipe::pipe().unwrap();
-        let mut one = AgentChannel::new(End::Launcher, input, output).unwrap();
+        let mut one = AgentChannel::new(Side::Launcher, input, output).unwrap();
         let (_, unused) = rustix::pipe::pipe().unwrap();
-        let mut other = AgentChannel::new(End::Agent, theirs, unused).unwrap();
-        let order = Order::Input(vec![7; 100_000]);
+        let mut other = AgentChannel::new(Side::Agent, theirs, unused).unwrap();
+        let request = Request::Input(vec![7; 100_000]);
         for _ in 0..3 {
-            one.say(&order);
+            one.say(&request);
         }
         assert!(one.backlog() > 0, "a pipe holds less");
-        let (mut buffer, mut orders) = (vec![0; 1 << 16], 0);
-        while orders < 3 {
+        let (mut buffer, mut requests) = (vec![0; 1 << 16], 0);
+        while requests < 3 {
             assert_eq!(other.read(&mut buffer), Received::Something);
-            while let Some(got) = other.next::<Order>().unwrap() {
-                assert!(got == order);
-                orders += 1;
+            while let Some(got) = other.next::<Request>().unwrap() {
+                assert!(got == request);
+                requests += 1;
             }
             one.flush();
         }

@@ -29,7 +29,7 @@ pub(super) struct Inbox {
 
 /// What is no message.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Nonsense;
+pub(super) struct Malformed;
 
 impl Inbox {
     /// More bytes have come.
@@ -58,18 +58,18 @@ impl Inbox {
     ///
     /// # Errors
     /// What is there is no message, and nothing after it can be one.
-    pub(super) fn next<M: DeserializeOwned>(&mut self) -> Result<Option<M>, Nonsense> {
+    pub(super) fn next<M: DeserializeOwned>(&mut self) -> Result<Option<M>, Malformed> {
         let Some((head, rest)) = self.rest().split_first_chunk::<LENGTH_BYTES>() else {
             return Ok(None);
         };
         let length = usize::try_from(u32::from_le_bytes(*head)).unwrap_or(usize::MAX);
         if length > MAX_BYTES {
-            return Err(Nonsense);
+            return Err(Malformed);
         }
         let Some(message) = rest.get(..length) else { return Ok(None) };
-        let (message, behind) = postcard::take_from_bytes(message).map_err(|_| Nonsense)?;
+        let (message, behind) = postcard::take_from_bytes(message).map_err(|_| Malformed)?;
         if !behind.is_empty() {
-            return Err(Nonsense);
+            return Err(Malformed);
         }
         self.take(LENGTH_BYTES + length);
         Ok(Some(message))
@@ -79,40 +79,40 @@ impl Inbox {
 #[cfg(test)]
 mod tests {
     use super::super::super::verdict::Status;
-    use super::super::messages::{Stream, Word};
+    use super::super::messages::{AgentEvent, Stream};
     use super::*;
 
     #[test]
     fn messages_come_as_they_went_however_they_are_cut() {
-        let words = [
-            Word::Output { rank: 3, stream: Stream::Err, bytes: b"a\0b".to_vec() },
-            Word::Ended { rank: 1, status: Status::Killed { signal: 9, core: true } },
-            Word::Swept,
+        let events = [
+            AgentEvent::Output { rank: 3, stream: Stream::Err, bytes: b"a\0b".to_vec() },
+            AgentEvent::Ended { rank: 1, status: Status::Killed { signal: 9, core: true } },
+            AgentEvent::Swept,
         ];
-        let bytes: Vec<u8> = words.iter().flat_map(encode).collect();
+        let bytes: Vec<u8> = events.iter().flat_map(encode).collect();
         for step in 1..bytes.len() {
             let (mut inbox, mut got) = (Inbox::default(), Vec::new());
             for piece in bytes.chunks(step) {
                 inbox.feed(piece);
-                while let Some(word) = inbox.next::<Word>().unwrap() {
-                    got.push(word);
+                while let Some(event) = inbox.next::<AgentEvent>().unwrap() {
+                    got.push(event);
                 }
             }
-            assert_eq!(got, words, "in steps of {step}");
+            assert_eq!(got, events, "in steps of {step}");
             assert!(inbox.rest().is_empty());
         }
     }
 
     #[test]
     fn what_is_no_message_is_noticed() {
-        // A word that has a byte too many.
-        let mut longer = encode(&Word::Swept);
+        // An event that has a byte too many.
+        let mut longer = encode(&AgentEvent::Swept);
         longer[0] += 1;
         longer.push(11);
         for wrong in [&[255, 255, 255, 255][..], &[1, 0, 0, 0, 250], &longer] {
             let mut inbox = Inbox::default();
             inbox.feed(wrong);
-            assert_eq!(inbox.next::<Word>(), Err(Nonsense), "{wrong:?}");
+            assert_eq!(inbox.next::<AgentEvent>(), Err(Malformed), "{wrong:?}");
         }
     }
 }

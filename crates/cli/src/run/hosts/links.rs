@@ -3,8 +3,8 @@
 
 use super::super::error::LaunchError;
 use super::agents::Agents;
-use super::messages::{ANSWER_WAIT, Order, Word};
-use super::remote_shell::Reach;
+use super::messages::{ANSWER_WAIT, AgentEvent, Request};
+use super::remote_shell::RemoteShell;
 use crate::host::Finding;
 use multigrain_types::tree::{Fan, Tree};
 use std::net::IpAddr;
@@ -21,21 +21,21 @@ const ALL_PAIRS: usize = 64;
 /// # Errors
 /// The user wants out.
 pub(super) fn links(
-    reach: &Reach<'_>,
+    shell: &RemoteShell<'_>,
     agents: &mut Agents,
     addresses: &[Option<IpAddr>],
 ) -> Result<Vec<(usize, Finding)>, LaunchError> {
     if addresses.iter().flatten().count() < 2 {
         return Ok(Vec::new());
     }
-    let ports = reach.place.ports;
+    let ports = shell.place.ports;
     let hosts = u32::try_from(addresses.len()).unwrap_or(u32::MAX);
     // Each answer has a time of its own.
-    let again = || Reach { began: Instant::now() + ANSWER_WAIT, ..*reach };
+    let again = || RemoteShell { began: Instant::now() + ANSWER_WAIT, ..*shell };
     for (handle, at) in agents.handles.iter_mut().zip(addresses) {
-        at.iter().for_each(|&at| handle.tell(&Order::Listen { at, ports, hosts }));
+        at.iter().for_each(|&at| handle.tell(&Request::Listen { at, ports, hosts }));
     }
-    let listening = again().gather_each(agents, Word::listening)?;
+    let listening = again().gather_each(agents, AgentEvent::listening)?;
     let mut found = Vec::new();
     let mut listeners = Vec::new();
     for (place, said) in listening.into_iter().enumerate() {
@@ -55,9 +55,9 @@ pub(super) fn links(
     }
     for (handle, others) in agents.handles.iter_mut().zip(&tried) {
         let to = others.iter().map(|(_, address)| address.clone()).collect();
-        handle.tell(&Order::Connect { to });
+        handle.tell(&Request::Connect { to });
     }
-    let answers = again().gather_each(agents, Word::connected)?;
+    let answers = again().gather_each(agents, AgentEvent::connected)?;
     for (place, (others, answer)) in tried.iter().zip(answers).enumerate() {
         let said = match answer {
             _ if others.is_empty() => continue,
@@ -70,10 +70,10 @@ pub(super) fn links(
         let failed =
             others.iter().zip(&said).filter_map(|(to, said)| Some((to, said.as_ref().err()?)));
         let failed: Vec<_> =
-            failed.map(|(to, why)| (place, unreached(reach, place, to, why))).collect();
+            failed.map(|(to, why)| (place, unreached(shell, place, to, why))).collect();
         if failed.is_empty() {
             let names: Vec<&str> =
-                others.iter().map(|(one, _)| reach.shares[*one].host.as_str()).collect();
+                others.iter().map(|(one, _)| shell.shares[*one].host.as_str()).collect();
             found.push((place, Finding::fine(CHECK, format!("reaches {}", names.join(", ")))));
         }
         found.extend(failed);
@@ -94,13 +94,13 @@ fn not_tried(error: &LaunchError) -> Finding {
 
 /// One host does not reach another.
 fn unreached(
-    reach: &Reach<'_>,
+    shell: &RemoteShell<'_>,
     place: usize,
     (to, address): &(usize, String),
     why: &str,
 ) -> Finding {
-    let found = format!("cannot reach {} at {address}: {why}", reach.shares[*to].host);
-    let remedy = match reach.place.ports {
+    let found = format!("cannot reach {} at {address}: {why}", shell.shares[*to].host);
+    let remedy = match shell.place.ports {
         Some(ports) => format!(
             "let --ports ({ports}) through where a firewall drops them, or name another network by --interface"
         ),
@@ -109,7 +109,7 @@ fn unreached(
                 .to_owned()
         }
     };
-    let small = u16::try_from(reach.nodes()).is_ok_and(|n| Tree::new(n, Fan::default()).is_flat());
+    let small = u16::try_from(shell.nodes()).is_ok_and(|n| Tree::new(n, Fan::default()).is_flat());
     // In a small job higher ranks connect to lower ones, and nobody else to anybody.
     match small && place < *to {
         true => Finding::limits(CHECK, found, "only jobs of more than 8 nodes need it", remedy),

@@ -1,4 +1,4 @@
-//! What the launcher and the agent of a host say to each other: [`Order`]s one way, [`Word`]s the other.
+//! What the launcher and the agent of a host say to each other: [`Request`]s one way, [`AgentEvent`]s the other.
 //!
 //! Both ends are of one build, which [`BANNER`] ensures before the first message: so there are no versions here.
 //! Their form on the channel is `hosts/frame.rs`'s.
@@ -25,20 +25,20 @@ pub(in super::super) enum Stream {
     Err,
 }
 
-/// What an agent is told.
+/// What a launcher asks of an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(in super::super) enum Order {
-    /// To say how the host is: answered by [`Word::Examined`].
+pub(in super::super) enum Request {
+    /// To say how the host is: answered by [`AgentEvent::Examined`].
     Examine(Examination),
-    /// To listen at one port, as a node of a job on so many hosts would: answered by [`Word::Listening`].
+    /// To listen at one port, as a node of a job on so many hosts would: answered by [`AgentEvent::Listening`].
     Listen { at: IpAddr, ports: Option<Ports>, hosts: u32 },
-    /// To connect to where others listen: answered by [`Word::Connected`].
+    /// To connect to where others listen: answered by [`AgentEvent::Connected`].
     Connect { to: Vec<String> },
-    /// To look at the host: answered by [`Word::Found`].
-    Look(Job),
-    /// To bind the listening sockets of its nodes: answered by [`Word::Bound`].
+    /// To look at the host, and to stand ready there: answered by [`AgentEvent::Prepared`].
+    Prepare(JobDescription),
+    /// To bind the listening sockets of its nodes: answered by [`AgentEvent::Bound`].
     Bind { transport: Transport, unix: bool, tcp: Option<IpAddr>, ports: Option<Ports> },
-    /// To start its nodes: answered by [`Word::Started`]. One address a node of the job, by rank, and what
+    /// To start its nodes: answered by [`AgentEvent::Started`]. One address a node of the job, by rank, and what
     /// its own prove themselves with, by rank, if they are to.
     Start { peers: Vec<String>, secret: String, credentials: Vec<String> },
     /// This signal for all its nodes.
@@ -51,17 +51,17 @@ pub(in super::super) enum Order {
     EndOfInput,
     /// To read no output of its nodes, or to go on.
     Pause(bool),
-    /// The launcher is there; its time comes back in [`Word::Beat`].
-    Beat { stamp: u64 },
-    /// To kill what its nodes have left: answered by the ends of all streams, and [`Word::Swept`].
+    /// The launcher is there; its time comes back in [`AgentEvent::Heartbeat`].
+    Heartbeat { stamp: u64 },
+    /// To kill what its nodes have left: answered by the ends of all streams, and [`AgentEvent::Swept`].
     Sweep,
     /// To go.
-    End,
+    Leave,
 }
 
 /// What an agent has to know of its job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(in super::super) struct Job {
+pub(in super::super) struct JobDescription {
     pub(super) id: String,
     /// Nodes in the job; those on this host have the ranks from `first` up to, but not, `end`.
     pub(super) nodes: u32,
@@ -78,7 +78,7 @@ pub(in super::super) struct Job {
 /// The variable that marks the processes of an agent, where several have the same machine.
 pub(super) const PART: &str = "MULTIGRAIN_PART";
 
-impl Job {
+impl JobDescription {
     /// The name of this host's part.
     pub(super) fn part(&self) -> String {
         format!("{}-{}", self.id, self.first)
@@ -90,15 +90,15 @@ impl Job {
     }
 }
 
-/// What an agent says.
+/// What an agent tells its launcher.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(in super::super) enum Word {
+pub(in super::super) enum AgentEvent {
     Examined(Examined),
     /// Where it listens, or why it cannot.
     Listening(Result<String, String>),
     /// What came of connecting to each, or why nothing did.
     Connected(Vec<Result<(), String>>),
-    Found(Found),
+    Prepared(Found),
     /// Addresses of its nodes, by rank, as their neighbours see them and as other hosts do.
     Bound {
         near: Vec<String>,
@@ -139,7 +139,7 @@ pub(in super::super) enum Word {
         bytes: usize,
     },
     /// The agent is there: the launcher's time, and its own, in nanoseconds of the monotonic clocks.
-    Beat {
+    Heartbeat {
         stamp: u64,
         now: u64,
     },
@@ -147,7 +147,7 @@ pub(in super::super) enum Word {
     Swept,
 }
 
-impl Word {
+impl AgentEvent {
     /// How its host is, if it says that.
     pub(super) fn examined(self) -> Option<Examined> {
         if let Self::Examined(examined) = self { Some(examined) } else { None }
@@ -164,8 +164,8 @@ impl Word {
     }
 
     /// What an agent has found, if it says that.
-    pub(super) fn found(self) -> Option<Found> {
-        if let Self::Found(found) = self { Some(found) } else { None }
+    pub(super) fn prepared(self) -> Option<Found> {
+        if let Self::Prepared(found) = self { Some(found) } else { None }
     }
 
     /// The addresses of its nodes, near and far, if it says that.

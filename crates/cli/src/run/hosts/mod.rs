@@ -8,7 +8,7 @@
 //! | `agent/` | the agent |
 //! | `agent_handle`, `agents` | the launcher's end of one of them, and of all |
 //! | `remote_shell` | starts an agent on every host, by ssh, srun or a command of the user's |
-//! | `sweep` | ends what an agent has left that was killed together with its warden |
+//! | `sweep` | ends what an agent has left that was killed together with its watchdog |
 //! | `start` | from the list of hosts to running nodes |
 //! | `examine`, `links` | all hosts are examined, and what leads from one to the other, and nothing is run (`doctor`) |
 
@@ -30,6 +30,6 @@ pub(crate) use agent::serve;
 pub(super) use agents::Agents;
 pub(super) use examine::{Findings, examine};
 pub(super) use failure_detector::PATIENCE;
-pub(super) use messages::{Order, Stream, Word};
-pub(super) use remote_shell::Reach;
+pub(super) use messages::{AgentEvent, Request, Stream};
+pub(super) use remote_shell::RemoteShell;
 pub(super) use start::Start;

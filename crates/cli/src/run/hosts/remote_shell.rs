@@ -6,11 +6,11 @@ use super::super::hostfile::Share;
 use super::super::options::PlaceArgs;
 use super::super::signalfd::Signals;
 use super::super::slurm::Allocation;
-use super::super::warden::Warden;
+use super::super::watchdog::Watchdog;
 use super::agent_handle::{AgentHandle, NOT_STARTED};
 use super::agents::Agents;
 use super::builds;
-use super::messages::Word;
+use super::messages::AgentEvent;
 use super::sweep::quoted;
 use multigrain_types::exit_codes::LAUNCHER_FAILED;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -40,10 +40,10 @@ const START_WAIT: Duration = Duration::from_secs(30);
 const NOT_REACHED: i32 = 255;
 const NOT_FOUND: i32 = 127;
 /// Between two looks whether it is time for something.
-const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+const POLL_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// What it takes to reach the hosts.
-pub(in super::super) struct Reach<'a> {
+pub(in super::super) struct RemoteShell<'a> {
     pub(in super::super) place: &'a PlaceArgs,
     pub(in super::super) shares: &'a [Share],
     /// What the hosts are of, if they are allocated.
@@ -51,14 +51,14 @@ pub(in super::super) struct Reach<'a> {
     pub(in super::super) began: Instant,
     /// When all has to be over.
     pub(in super::super) timeout: Option<Duration>,
-    pub(in super::super) warden: &'a Warden,
+    pub(in super::super) watchdog: &'a Watchdog,
     pub(in super::super) signals: &'a Signals,
 }
 
 /// What each host has answered, if it has; or why it never will.
 type Answers<T> = Vec<Option<Result<T, LaunchError>>>;
 
-impl Reach<'_> {
+impl RemoteShell<'_> {
     /// Nodes of the job.
     pub(in super::super) fn nodes(&self) -> u32 {
         self.shares.last().map_or(0, |share| share.ranks.end)
@@ -76,7 +76,7 @@ impl Reach<'_> {
         let mut agents = Agents::new(own, input);
         for share in self.shares {
             let (command, name) = self.command(&share.host, &agent);
-            let started = AgentHandle::start(share, &command, self.warden, self.signals.before());
+            let started = AgentHandle::start(share, &command, self.watchdog, self.signals.before());
             let at = |error| LaunchError::of_host(&share.host, 125, not_started(&name, &error));
             agents.handles.push(started.map_err(at)?);
         }
@@ -90,8 +90,11 @@ impl Reach<'_> {
             (None, Some(_), _) | (_, _, Err(_)) => Vec::new(),
             (_, _, Ok(path)) => {
                 let path = quoted(&path);
-                self.command(host, &format!("exec < /dev/null {path} warden --agent --mark {mark}"))
-                    .0
+                self.command(
+                    host,
+                    &format!("exec < /dev/null {path} watchdog --agent --mark {mark}"),
+                )
+                .0
             }
         }
     }
@@ -124,7 +127,7 @@ impl Reach<'_> {
     pub(super) fn gather<T>(
         &self,
         agents: &mut Agents,
-        pick: impl Fn(Word) -> Option<T>,
+        pick: impl Fn(AgentEvent) -> Option<T>,
     ) -> Result<Vec<T>, LaunchError> {
         let has_failed = |answer: &Option<Result<T, LaunchError>>| matches!(answer, Some(Err(_)));
         let mut answers = self.receive(agents, pick, |answers| answers.iter().any(has_failed))?;
@@ -164,7 +167,7 @@ impl Reach<'_> {
     pub(super) fn gather_each<T>(
         &self,
         agents: &mut Agents,
-        pick: impl Fn(Word) -> Option<T>,
+        pick: impl Fn(AgentEvent) -> Option<T>,
     ) -> Result<Vec<Result<T, LaunchError>>, LaunchError> {
         let answers = self.receive(agents, pick, |_| false)?;
         Ok(answers.into_iter().flatten().collect())
@@ -173,7 +176,7 @@ impl Reach<'_> {
     fn receive<T>(
         &self,
         agents: &mut Agents,
-        pick: impl Fn(Word) -> Option<T>,
+        pick: impl Fn(AgentEvent) -> Option<T>,
         is_enough: impl Fn(&Answers<T>) -> bool,
     ) -> Result<Answers<T>, LaunchError> {
         // Nothing comes from those that are gone.
@@ -189,7 +192,7 @@ impl Reach<'_> {
             let own = agents.own.clone();
             for (handle, answer) in agents.handles.iter_mut().zip(&mut answers) {
                 handle.beat();
-                let _ = handle.read_complaints(&mut buffer);
+                let _ = handle.read_stderr_lines(&mut buffer);
                 if !handle.is_there() {
                     continue;
                 }
@@ -246,17 +249,17 @@ impl Reach<'_> {
 fn received<T>(
     handle: &mut AgentHandle,
     own: &str,
-    pick: impl Fn(Word) -> Option<T>,
+    pick: impl Fn(AgentEvent) -> Option<T>,
 ) -> Result<Option<T>, LaunchError> {
     let host = handle.host().to_owned();
     let at = |code, why| LaunchError::of_host(&host, code, why);
-    while let Some(word) = handle.next(own).map_err(|why| at(125, why))? {
-        if let Word::Failed { code, why } = word {
+    while let Some(event) = handle.next(own).map_err(|why| at(125, why))? {
+        if let AgentEvent::Failed { code, why } = event {
             return Err(at(code, why));
         }
-        if !matches!(word, Word::Beat { .. }) {
+        if !matches!(event, AgentEvent::Heartbeat { .. }) {
             let wrong = || at(125, "its agent answers what was not asked".to_owned());
-            return pick(word).map(Some).ok_or_else(wrong);
+            return pick(event).map(Some).ok_or_else(wrong);
         }
     }
     Ok(None)
@@ -269,11 +272,11 @@ fn wait(handles: &[AgentHandle], signals: &Signals) {
     for handle in handles.iter().filter(|handle| handle.is_there()) {
         let input = (!handle.is_full()).then(|| handle.input());
         set.extend(input.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
-        let complaints = handle.complaints();
-        set.extend(complaints.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+        let stderr_lines = handle.stderr_lines();
+        set.extend(stderr_lines.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
         set.extend(handle.output().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::OUT)));
     }
-    let _ = poll(&mut set, Some(&LOOK));
+    let _ = poll(&mut set, Some(&POLL_INTERVAL));
 }
 
 /// Why what leads to the hosts cannot be started.

@@ -7,8 +7,8 @@ use super::super::options::RunArgs;
 use super::agent_handle::AgentHandle;
 use super::agents::Agents;
 use super::builds;
-use super::messages::{Found, Job, Order, Word};
-use super::remote_shell::Reach;
+use super::messages::{AgentEvent, Found, JobDescription, Request};
+use super::remote_shell::RemoteShell;
 use multigrain_transport::interfaces::{self, HostAddresses};
 use multigrain_transport::{AddressKind, Transport};
 use std::net::IpAddr;
@@ -16,7 +16,7 @@ use std::os::unix::ffi::OsStrExt;
 
 /// What a start on many hosts needs.
 pub(in super::super) struct Start<'a> {
-    pub(in super::super) reach: Reach<'a>,
+    pub(in super::super) shell: RemoteShell<'a>,
     pub(in super::super) args: &'a RunArgs,
     pub(in super::super) job: &'a str,
     /// Whether node 0 gets input.
@@ -34,7 +34,7 @@ impl Start<'_> {
         if let Some(why) = environment::refusal(&variables) {
             return Err(LaunchError::Refused(why));
         }
-        let (reach, shares) = (&self.reach, self.reach.shares);
+        let (shell, shares) = (&self.shell, self.shell.shares);
         let transport = self.args.links.transport();
         if !transport.uses(AddressKind::Tcp) && shares.len() > 1 {
             let others = Transport::that_use(AddressKind::Tcp);
@@ -44,9 +44,9 @@ impl Start<'_> {
             );
             return Err(LaunchError::Refused(why));
         }
-        let mut agents = reach.agents(self.input)?;
+        let mut agents = shell.agents(self.input)?;
         self.look(&mut agents, &variables)?;
-        let found = reach.gather(&mut agents, Word::found)?;
+        let found = shell.gather(&mut agents, AgentEvent::prepared)?;
         self.compare(&found)?;
         for (handle, found) in agents.handles.iter_mut().zip(&found) {
             if let Some(group) = &found.group {
@@ -57,27 +57,27 @@ impl Start<'_> {
         agents.addresses = tcp.iter().flatten().copied().collect();
         for (handle, (share, tcp)) in agents.handles.iter_mut().zip(shares.iter().zip(&tcp)) {
             let unix = transport.uses(AddressKind::Unix);
-            handle.tell(&Order::Bind {
+            handle.tell(&Request::Bind {
                 transport,
                 unix: unix && (share.ranks.len() > 1 || tcp.is_none()),
                 tcp: *tcp,
                 ports: self.args.place.ports,
             });
         }
-        let bound = reach.gather(&mut agents, Word::bound)?;
+        let bound = shell.gather(&mut agents, AgentEvent::bound)?;
         for (host, handle) in agents.handles.iter_mut().enumerate() {
             let seen = |(of, (near, far)): (usize, &(Vec<String>, Vec<String>))| {
                 if of == host { near.clone() } else { far.clone() }
             };
             let peers = bound.iter().enumerate().flat_map(seen).collect();
             let own = handle.ranks().filter_map(|rank| credentials.get(rank as usize));
-            handle.tell(&Order::Start {
+            handle.tell(&Request::Start {
                 peers,
                 secret: secret.to_owned(),
                 credentials: own.cloned().collect(),
             });
         }
-        let pids = reach.gather(&mut agents, Word::started)?;
+        let pids = shell.gather(&mut agents, AgentEvent::started)?;
         agents.pids = pids.concat();
         agents.handles.iter_mut().for_each(AgentHandle::restart_timer);
         Ok(agents)
@@ -85,12 +85,12 @@ impl Start<'_> {
 
     /// Has all agents look at their hosts.
     fn look(&self, agents: &mut Agents, variables: &[(String, String)]) -> Result<(), LaunchError> {
-        let nodes = self.reach.nodes();
+        let nodes = self.shell.nodes();
         let directory = std::env::current_dir();
         let directory = directory
             .map_err(|error| LaunchError::system("the current directory", nodes, error))?;
         for handle in &mut agents.handles {
-            let job = Job {
+            let job = JobDescription {
                 id: self.job.to_owned(),
                 nodes,
                 first: handle.ranks().start,
@@ -100,14 +100,14 @@ impl Start<'_> {
                 variables: variables.to_vec(),
                 input: self.input,
             };
-            handle.sweep_by(self.reach.sweep(handle.host(), &job.mark()));
-            handle.tell(&Order::Look(job));
+            handle.sweep_by(self.shell.sweep(handle.host(), &job.mark()));
+            handle.tell(&Request::Prepare(job));
         }
         Ok(())
     }
 
     fn compare(&self, found: &[Found]) -> Result<(), LaunchError> {
-        let names = self.reach.shares.iter().map(|share| share.host.as_str());
+        let names = self.shell.shares.iter().map(|share| share.host.as_str());
         let hosts: Vec<_> = names.zip(found.iter().map(|found| found.files.as_slice())).collect();
         builds::difference(&hosts).map_or(Ok(()), |why| Err(LaunchError::Different(why)))
     }
@@ -123,7 +123,7 @@ impl Start<'_> {
         let chosen = interfaces::choose(&hosts, interface);
         let option = if interface.is_some() { "--interface: " } else { "" };
         let refused = |(place, why): (usize, String)| {
-            LaunchError::of_host(&self.reach.shares[place].host, 2, format!("{option}{why}"))
+            LaunchError::of_host(&self.shell.shares[place].host, 2, format!("{option}{why}"))
         };
         let chosen = chosen.map_err(refused)?;
         Ok(chosen.into_iter().map(|address| (!alone).then_some(address)).collect())

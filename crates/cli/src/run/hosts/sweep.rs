@@ -1,5 +1,5 @@
-//! A last look at a host whose agent was killed, and whose warden may have been killed with it: by the same way as to
-//! that agent, the launcher has a warden there that finds nobody to wait for (ADR 34).
+//! A last look at a host whose agent was killed, and whose watchdog may have been killed with it: by the same way as to
+//! that agent, the launcher has a watchdog there that finds nobody to wait for (ADR 34).
 
 use super::super::{leftovers, spawn};
 use rustix::process::{Pid, Signal, kill_process_group};

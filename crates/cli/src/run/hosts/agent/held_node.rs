@@ -6,7 +6,7 @@ use super::super::super::output::{Format, Pipe, Pumped};
 use super::super::super::spawn::Node;
 use super::super::super::verdict::Status;
 use super::super::channel::AgentChannel;
-use super::super::messages::{Stream, Word};
+use super::super::messages::{AgentEvent, Stream};
 use rustix::event::epoll::{self, EventFlags};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use std::io;
@@ -83,14 +83,15 @@ impl HeldNode {
         let Some(control) = &mut self.control else { return false };
         match control.pump(buffer) {
             Pumped::Some(bytes) => {
-                channel.say(&Word::Control { rank: self.rank, bytes });
+                channel.say(&AgentEvent::Control { rank: self.rank, bytes });
                 true
             }
             Pumped::Blocked => false,
             Pumped::End(_) => {
                 self.control = None;
                 // Behind half a line, perhaps.
-                channel.say(&Word::Control { rank: self.rank, bytes: b"\nclosed\n".to_vec() });
+                channel
+                    .say(&AgentEvent::Control { rank: self.rank, bytes: b"\nclosed\n".to_vec() });
                 false
             }
         }
@@ -108,13 +109,13 @@ impl HeldNode {
         let Some(pipe) = slot else { return false };
         match pipe.pump(buffer) {
             Pumped::Some(bytes) => {
-                channel.say(&Word::Output { rank, stream, bytes });
+                channel.say(&AgentEvent::Output { rank, stream, bytes });
                 true
             }
             Pumped::Blocked => false,
             Pumped::End(_) => {
                 *slot = None;
-                channel.say(&Word::EndOfOutput { rank, stream });
+                channel.say(&AgentEvent::EndOfOutput { rank, stream });
                 false
             }
         }
@@ -141,7 +142,7 @@ impl HeldNode {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         if let Ok(Some(status)) = waitid(WaitId::PidFd(self.pidfd.as_fd()), options) {
             let _ = epoll::delete(set, &self.pidfd);
-            channel.say(&Word::Ended { rank: self.rank, status: Status::of(&status) });
+            channel.say(&AgentEvent::Ended { rank: self.rank, status: Status::of(&status) });
         }
     }
 
@@ -154,7 +155,7 @@ impl HeldNode {
     pub(super) fn close(&mut self, channel: &mut AgentChannel) {
         for stream in [Stream::Out, Stream::Err] {
             if self.slot(stream).take().is_some() {
-                channel.say(&Word::EndOfOutput { rank: self.rank, stream });
+                channel.say(&AgentEvent::EndOfOutput { rank: self.rank, stream });
             }
         }
     }

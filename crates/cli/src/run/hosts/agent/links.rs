@@ -12,7 +12,7 @@ use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 /// Between two looks at connections.
-const LOOK: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Where other hosts look whether they reach this one, and what comes of looking at them.
 #[derive(Default)]
@@ -43,7 +43,7 @@ impl Links {
 
     /// Until when to look again, at the latest, if connections are being made.
     pub(super) fn look_within(&self) -> Option<Duration> {
-        self.connecting.as_ref().map(|_| LOOK)
+        self.connecting.as_ref().map(|_| POLL_INTERVAL)
     }
 
     /// What has come of them, once that is known of all.

@@ -1,8 +1,8 @@
 //! The agent: the one process of Multigrain on a host of a job, between the launcher and the host's nodes.
 //!
-//! Role: follows the launcher's orders, which arrive on its stdin, and reports on its stdout what happens to the
+//! Role: follows the launcher's requests, which arrive on its stdin, and reports on its stdout what happens to the
 //! nodes. Its only decision is when to end: at the end of its stdin, after too long a silence of the launcher, or
-//! at a signal. Then it kills its nodes and all they have left. If the agent itself is killed, its own warden
+//! at a signal. Then it kills its nodes and all they have left. If the agent itself is killed, its own watchdog
 //! does that.
 
 mod examine;
@@ -15,11 +15,11 @@ use super::super::event_source::Source;
 use super::super::leftovers;
 use super::super::program;
 use super::super::signalfd::Signals;
-use super::super::warden::{Ward, Warden};
+use super::super::watchdog::{Ward, Watchdog};
 use super::builds;
-use super::channel::{AgentChannel, End, Received};
+use super::channel::{AgentChannel, Received, Side};
 use super::failure_detector::PERIOD;
-use super::messages::{BANNER, Order, Stream, Word};
+use super::messages::{AgentEvent, BANNER, Request, Stream};
 use examine::examine;
 use held_node::HeldNode;
 use input::StdinPipe;
@@ -29,7 +29,7 @@ use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, EventFlags};
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
-use start::Site;
+use start::LocalNodes;
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
@@ -62,7 +62,7 @@ struct Agent {
     channel: AgentChannel,
     signals: Signals,
     epoll: OwnedFd,
-    site: Option<Site>,
+    local: Option<LocalNodes>,
     held: Vec<HeldNode>,
     input: Option<StdinPipe>,
     links: Links,
@@ -99,7 +99,7 @@ impl Agent {
         let signals = Signals::block()?;
         let input = fcntl_dupfd_cloexec(io::stdin(), ABOVE_STANDARD)?;
         let output = fcntl_dupfd_cloexec(io::stdout(), ABOVE_STANDARD)?;
-        let mut channel = AgentChannel::new(End::Agent, input, output)?;
+        let mut channel = AgentChannel::new(Side::Agent, input, output)?;
         channel.say_bytes(format!("{BANNER}{}\n", builds::own()?).as_bytes());
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         epoll::add(&epoll, channel.input(), Source::Typed.data(), EventFlags::IN)?;
@@ -108,7 +108,7 @@ impl Agent {
             channel,
             signals,
             epoll,
-            site: None,
+            local: None,
             held: Vec::new(),
             input: None,
             links: Links::default(),
@@ -170,7 +170,7 @@ impl Agent {
                 }
                 Source::Out(index) => self.on_output(index, Stream::Out, buffer),
                 Source::Err(index) => self.on_output(index, Stream::Err, buffer),
-                Source::Agent(_) | Source::Complaint(_) => ControlFlow::Continue(()),
+                Source::Agent(_) | Source::AgentStderr(_) => ControlFlow::Continue(()),
             };
             if turn.is_break() {
                 return ControlFlow::Break(());
@@ -215,77 +215,78 @@ impl Agent {
         }
         loop {
             match self.channel.next() {
-                Ok(Some(Order::End)) | Err(_) => return ControlFlow::Break(()),
-                Ok(Some(order)) => self.obey(order),
+                Ok(Some(Request::Leave)) | Err(_) => return ControlFlow::Break(()),
+                Ok(Some(request)) => self.serve_request(request),
                 Ok(None) => return ControlFlow::Continue(()),
             }
         }
     }
 
-    fn obey(&mut self, order: Order) {
-        match order {
-            Order::Examine(examination) => match examine(&examination) {
-                Ok(examined) => self.channel.say(&Word::Examined(examined)),
-                Err(why) => self.channel.say(&Word::Failed { code: LAUNCHER_FAILED, why }),
+    fn serve_request(&mut self, request: Request) {
+        match request {
+            Request::Examine(examination) => match examine(&examination) {
+                Ok(examined) => self.channel.say(&AgentEvent::Examined(examined)),
+                Err(why) => self.channel.say(&AgentEvent::Failed { code: LAUNCHER_FAILED, why }),
             },
-            Order::Listen { at, ports, hosts } => {
-                self.channel.say(&Word::Listening(self.links.listen(at, ports, hosts)));
+            Request::Listen { at, ports, hosts } => {
+                self.channel.say(&AgentEvent::Listening(self.links.listen(at, ports, hosts)));
             }
-            Order::Connect { to } => self.links.connect(&to),
-            Order::Look(job) => {
-                let found = Site::look(job);
-                self.site = self.answer(found).map(|(site, found)| {
-                    self.channel.say(&Word::Found(found));
-                    site
+            Request::Connect { to } => self.links.connect(&to),
+            Request::Prepare(job) => {
+                let found = LocalNodes::look(job);
+                self.local = self.answer(found).map(|(local, found)| {
+                    self.channel.say(&AgentEvent::Prepared(found));
+                    local
                 });
             }
-            Order::Bind { transport, unix, tcp, ports } => {
-                let bound = self.site.as_mut().map(|site| site.bind(transport, unix, tcp, ports));
+            Request::Bind { transport, unix, tcp, ports } => {
+                let bound =
+                    self.local.as_mut().map(|local| local.bind(transport, unix, tcp, ports));
                 if let Some((near, far)) = bound.and_then(|bound| self.answer(bound)) {
-                    self.channel.say(&Word::Bound { near, far });
+                    self.channel.say(&AgentEvent::Bound { near, far });
                 }
             }
-            Order::Start { peers, secret, credentials } => {
+            Request::Start { peers, secret, credentials } => {
                 self.start(&peers, secret, credentials);
             }
-            Order::Signal(number) => {
+            Request::Signal(number) => {
                 let signal = Signal::from_named_raw(number);
                 signal.iter().for_each(|&signal| self.signal_all(signal));
             }
-            Order::Ask { rank, question } => {
+            Request::Ask { rank, question } => {
                 let asked = self.held.iter().find(|node| node.rank() == rank);
                 asked.iter().for_each(|node| node.ask(question));
             }
-            Order::Input(bytes) => {
+            Request::Input(bytes) => {
                 self.input.iter_mut().for_each(|input| input.push(&bytes));
                 self.on_room();
             }
-            Order::EndOfInput => {
+            Request::EndOfInput => {
                 self.input.iter_mut().for_each(StdinPipe::end);
                 self.on_room();
             }
-            Order::Pause(paused) => self.flow.paused = paused,
-            Order::Beat { stamp } => {
+            Request::Pause(paused) => self.flow.paused = paused,
+            Request::Heartbeat { stamp } => {
                 let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
                 let now = Duration::try_from(now).unwrap_or_default().as_nanos();
                 let now = u64::try_from(now).unwrap_or(u64::MAX);
-                self.channel.say(&Word::Beat { stamp, now });
+                self.channel.say(&AgentEvent::Heartbeat { stamp, now });
             }
-            Order::Sweep => self.sweep(),
+            Request::Sweep => self.sweep(),
             // Dealt with where it is read.
-            Order::End => {}
+            Request::Leave => {}
         }
     }
 
     /// What was asked for, or the launcher is told why it cannot be had.
     fn answer<T>(&mut self, result: Result<T, (u8, String)>) -> Option<T> {
-        let failed = |(code, why)| self.channel.say(&Word::Failed { code, why });
+        let failed = |(code, why)| self.channel.say(&AgentEvent::Failed { code, why });
         result.map_err(failed).ok()
     }
 
     fn start(&mut self, peers: &[String], secret: String, credentials: Vec<String>) {
-        let Some(site) = &mut self.site else { return };
-        let started = site.start(peers, (secret, credentials), &self.signals);
+        let Some(local) = &mut self.local else { return };
+        let started = local.start(peers, (secret, credentials), &self.signals);
         let Some(nodes) = self.answer(started) else { return };
         let mut pids = Vec::new();
         for (index, mut node) in nodes.into_iter().enumerate() {
@@ -302,16 +303,16 @@ impl Agent {
                 Ok(node) => self.held.push(node),
                 Err(error) => {
                     let why = format!("node {rank}: {error}");
-                    return self.channel.say(&Word::Failed { code: LAUNCHER_FAILED, why });
+                    return self.channel.say(&AgentEvent::Failed { code: LAUNCHER_FAILED, why });
                 }
             }
         }
-        self.channel.say(&Word::Started { pids });
+        self.channel.say(&AgentEvent::Started { pids });
     }
 
     fn connect_on(&mut self) {
         if let Some(answers) = self.links.look() {
-            self.channel.say(&Word::Connected(answers));
+            self.channel.say(&AgentEvent::Connected(answers));
         }
     }
 
@@ -320,7 +321,7 @@ impl Agent {
         while let Some(signal) = self.signals.next() {
             match signal {
                 Signal::CHILD => {
-                    self.keep_warden();
+                    self.keep_watchdog();
                     self.reap_at.get_or_insert(Instant::now() + leftovers::REAP_WAIT);
                 }
                 Signal::TERM | Signal::INT | Signal::HUP | Signal::QUIT => {
@@ -332,11 +333,11 @@ impl Agent {
         turn
     }
 
-    /// Puts another warden in the place of one that was killed.
-    fn keep_warden(&mut self) {
+    /// Puts another watchdog in the place of one that was killed.
+    fn keep_watchdog(&mut self) {
         // They are not reaped before the end, so their process groups cannot be somebody else's.
         let nodes: Vec<Pid> = self.held.iter().map(HeldNode::pid).collect();
-        let line = self.site.as_mut().and_then(|site| site.warden_mut().keep(&nodes));
+        let line = self.local.as_mut().and_then(|local| local.watchdog_mut().keep(&nodes));
         if let Some(line) = line {
             // At once, and without this program's name: the launcher's line has that, and the host's.
             let _ = io::stderr().write_all(format!("{line}\n").as_bytes());
@@ -354,7 +355,7 @@ impl Agent {
         let Some(input) = &mut self.input else { return };
         let taken = input.write(&self.epoll);
         if taken > 0 {
-            self.channel.say(&Word::Taken { bytes: taken });
+            self.channel.say(&AgentEvent::Taken { bytes: taken });
         }
         if input.is_over() {
             self.input = None;
@@ -388,20 +389,20 @@ impl Agent {
 
     /// Children that are not left over.
     fn known(&self) -> Vec<Pid> {
-        let warden = self.site.iter().map(Site::warden).filter_map(Warden::pid);
-        self.held.iter().map(HeldNode::pid).chain(warden).collect()
+        let watchdog = self.local.iter().map(LocalNodes::watchdog).filter_map(Watchdog::pid);
+        self.held.iter().map(HeldNode::pid).chain(watchdog).collect()
     }
 
     /// Kills all nodes, and whom they have left.
     fn kill_all(&self) {
         self.signal_all(Signal::KILL);
-        self.site.iter().for_each(|site| site.warden().kill_group());
+        self.local.iter().for_each(|local| local.watchdog().kill_group());
         // What a node has forked becomes this process's own child once the node is dead.
         let deadline = Instant::now() + leftovers::KILL_WAIT;
         self.held.iter().for_each(|node| leftovers::wait_for_end(node.pid(), deadline));
         leftovers::kill_but(&self.known(), deadline.saturating_duration_since(Instant::now()));
         // What is not, as one needs longer to die, has the mark.
-        for pid in self.site.iter().flat_map(|site| leftovers::marked(&site.mark())) {
+        for pid in self.local.iter().flat_map(|local| leftovers::marked(&local.mark())) {
             let _ = kill_process(pid, Signal::KILL);
         }
     }
@@ -421,7 +422,7 @@ impl Agent {
             for node in &mut self.held {
                 node.close(&mut self.channel);
             }
-            self.channel.say(&Word::Swept);
+            self.channel.say(&AgentEvent::Swept);
             self.phase = Phase::Swept;
         }
     }
@@ -432,6 +433,6 @@ impl Agent {
             let _ = waitpid(Some(node.pid()), WaitOptions::NOHANG);
         }
         self.channel.flush();
-        self.site.into_iter().for_each(Site::leave);
+        self.local.into_iter().for_each(LocalNodes::leave);
     }
 }

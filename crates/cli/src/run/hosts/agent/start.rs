@@ -8,7 +8,7 @@ use super::super::super::listen::{self, ListenAt, Listener};
 use super::super::super::signalfd::Signals;
 use super::super::super::spawn::{self, Node, Plan, Program};
 use super::super::super::stdin;
-use super::super::messages::{Found, Job, PART};
+use super::super::messages::{Found, JobDescription, PART};
 use super::*;
 use crate::host;
 use multigrain_transport::interfaces::HostAddresses;
@@ -24,8 +24,8 @@ use std::process::Stdio;
 type Refusal = (u8, String);
 
 /// The host of an agent that knows its job.
-pub(super) struct Site {
-    job: Job,
+pub(super) struct LocalNodes {
+    job: JobDescription,
     program: PathBuf,
     containment: Containment,
     descriptors: Rlimit,
@@ -42,9 +42,9 @@ fn refused(what: &str) -> impl FnOnce(io::Error) -> Refusal + '_ {
     move |error| (LAUNCHER_FAILED, format!("{what}: {error}"))
 }
 
-impl Site {
+impl LocalNodes {
     /// Goes to the launcher's directory, and finds out what the launcher has to know.
-    pub(super) fn look(job: Job) -> Result<(Self, Found), Refusal> {
+    pub(super) fn look(job: JobDescription) -> Result<(Self, Found), Refusal> {
         // First: whatever becomes of this agent from now on, nothing of it stays.
         let part = job.part();
         let mark = job.mark();
@@ -76,12 +76,12 @@ impl Site {
         self.job.mark()
     }
 
-    pub(super) fn warden(&self) -> &Warden {
-        self.containment.warden()
+    pub(super) fn watchdog(&self) -> &Watchdog {
+        self.containment.watchdog()
     }
 
-    pub(super) fn warden_mut(&mut self) -> &mut Warden {
-        self.containment.warden_mut()
+    pub(super) fn watchdog_mut(&mut self) -> &mut Watchdog {
+        self.containment.watchdog_mut()
     }
 
     /// Binds the sockets of its nodes: their addresses for neighbours, and for nodes of other hosts.

@@ -1,19 +1,19 @@
-//! The warden: a small process that outlives a killed launcher and ends its job.
+//! The watchdog: a small process that outlives a killed launcher and ends its job.
 //!
-//! PR_SET_PDEATHSIG ends the nodes when the launcher dies, but not the processes they forked. The warden waits
+//! PR_SET_PDEATHSIG ends the nodes when the launcher dies, but not the processes they forked. The watchdog waits
 //! on a socket whose other end only the launcher holds. Each node sends its process id there before it executes
-//! the program, so no node is missed. When the socket closes and the launcher has not dismissed the warden, the
-//! warden kills those process groups, then all processes with the job's mark in their environment, then the
+//! the program, so no node is missed. When the socket closes and the launcher has not dismissed the watchdog, the
+//! watchdog kills those process groups, then all processes with the job's mark in their environment, then the
 //! job's control group. A child of the launcher that has not executed the program yet holds the socket too: once
 //! the launcher is dead, any process that still does is killed.
 //!
-//! While the launcher is stopped (SIGSTOP, a debugger), the warden tells the agents of other hosts that it still
+//! While the launcher is stopped (SIGSTOP, a debugger), the watchdog tells the agents of other hosts that it still
 //! exists, between two chunks of the launcher's own orders ([`super::agent_chunks`]). An agent may be stopped for
-//! so long that its launcher takes the host for lost; its warden then kills it, and what it has started.
+//! so long that its launcher takes the host for lost; its watchdog then kills it, and what it has started.
 //!
-//! The warden's process name differs from the launcher's, so that killing all launchers by name spares it. A
-//! warden that is killed gets a successor: the launcher, or the agent, may have threads by then and must not fork
-//! without exec, so it executes itself as the hidden command `warden`. What outlives what: ADR 34.
+//! The watchdog's process name differs from the launcher's, so that killing all launchers by name spares it. A
+//! watchdog that is killed gets a successor: the launcher, or the agent, may have threads by then and must not fork
+//! without exec, so it executes itself as the hidden command `watchdog`. What outlives what: ADR 34.
 #![expect(unsafe_code, reason = "fork has no safe interface")]
 
 use super::agent_chunks::HEARTBEAT;
@@ -46,7 +46,7 @@ const PULSE_PERIOD: Timespec = Timespec { tv_sec: 0, tv_nsec: 500_000_000 };
 /// Looks at which an agent is found stopped before it is ended: a little longer than its launcher is patient with it.
 const LOOKS_AT_STOPPED: usize = 7;
 
-/// Whose warden it is.
+/// Whose watchdog it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ward {
     /// Of a launcher, which may be stopped as long as anybody likes.
@@ -55,11 +55,11 @@ pub(super) enum Ward {
     Agent,
 }
 
-/// Successors a warden may have: whoever kills more of them means it, or they cannot live here.
+/// Successors a watchdog may have: whoever kills more of them means it, or they cannot live here.
 const SUCCESSORS: usize = 16;
 
-/// The handle of a launcher, or an agent, on its warden.
-pub(super) struct Warden {
+/// The handle of a launcher, or an agent, on its watchdog.
+pub(super) struct Watchdog {
     ward: Ward,
     /// None for one that was killed and has no successor.
     pid: Option<Pid>,
@@ -71,9 +71,9 @@ pub(super) struct Warden {
     successors: usize,
 }
 
-/// What a successor is told: `multigrain warden`, which no user calls.
+/// What a successor is told: `multigrain watchdog`, which no user calls.
 #[derive(Debug, Args)]
-pub(crate) struct WardenArgs {
+pub(crate) struct WatchdogArgs {
     /// It is that of an agent.
     #[arg(long)]
     agent: bool,
@@ -87,9 +87,9 @@ pub(crate) struct WardenArgs {
     nodes: Vec<i32>,
 }
 
-impl Warden {
+impl Watchdog {
     /// Forks it. To be called while the launcher has one thread and no descriptors of the job, and
-    /// with signals blocked, which the warden inherits: it is meant to outlive them. `launcher` is the process
+    /// with signals blocked, which the watchdog inherits: it is meant to outlive them. `launcher` is the process
     /// descriptor of the caller.
     pub(super) fn start(
         ward: Ward,
@@ -137,7 +137,7 @@ impl Warden {
             Ward::Agent => "agent",
         };
         Some(format!(
-            "the warden was killed, and there is no other ({error}): if the {ward} is killed, too, what nodes have \
+            "the watchdog was killed, and there is no other ({error}): if the {ward} is killed, too, what nodes have \
              forked stays"
         ))
     }
@@ -156,7 +156,7 @@ impl Warden {
         let (reader, writer) = socketpair(unix, packets, SocketFlags::CLOEXEC, None)?;
         let launcher = pidfd_open(getpid(), PidfdFlags::empty())?;
         let mut command = Command::new("/proc/self/exe");
-        command.args(["warden", "--mark", &self.mark]);
+        command.args(["watchdog", "--mark", &self.mark]);
         command.args((self.ward == Ward::Agent).then_some("--agent"));
         command.args(self.group.iter().flat_map(|group| ["--group".as_ref(), group.as_os_str()]));
         command.args(nodes.iter().map(|node| node.as_raw_nonzero().to_string()));
@@ -168,7 +168,7 @@ impl Warden {
         Ok(())
     }
 
-    /// The job is over and swept: the warden goes without doing anything.
+    /// The job is over and swept: the watchdog goes without doing anything.
     pub(super) fn dismiss(self) {
         if let Some(pid) = self.pid {
             // That of an unreaped child of ours, so it cannot be somebody else's. One that may not be killed goes when its
@@ -190,19 +190,19 @@ impl Warden {
     }
 }
 
-/// Tells the warden of this process, from between fork and exec: async-signal-safe.
+/// Tells the watchdog of this process, from between fork and exec: async-signal-safe.
 pub(super) fn register(socket: impl AsFd) -> io::Result<()> {
     let pid = rustix::process::getpid().as_raw_nonzero().get();
     // Four bytes are sent whole or not at all.
     match send(socket, &pid.to_ne_bytes(), SendFlags::NOSIGNAL) {
-        // A warden that somebody killed is of no use to this node, and no harm.
+        // A watchdog that somebody killed is of no use to this node, and no harm.
         Ok(_) | Err(Errno::PIPE | Errno::CONNRESET) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }
 
 fn keep_watch(ward: Ward, ends: [OwnedFd; 2], held: &str, mark: &str, group: Option<&Cgroup>) -> ! {
-    become_warden();
+    become_watchdog();
     let groups = match seclude(ends) {
         Ok(()) => read_groups(ward, held),
         Err(_) => Vec::new(),
@@ -210,9 +210,9 @@ fn keep_watch(ward: Ward, ends: [OwnedFd; 2], held: &str, mark: &str, group: Opt
     end(&groups, mark, group)
 }
 
-/// The successor of a warden: a program of its own, whose descriptors 0 and 1 are the socket and the launcher.
-pub(crate) fn succeed(args: &WardenArgs) -> ! {
-    become_warden();
+/// The successor of a watchdog: a program of its own, whose descriptors 0 and 1 are the socket and the launcher.
+pub(crate) fn succeed(args: &WatchdogArgs) -> ! {
+    become_watchdog();
     // Its nodes have all executed their program, so nobody holds the launcher's end.
     let ward = if args.agent { Ward::Agent } else { Ward::Launcher };
     let _ = read_groups(ward, "");
@@ -220,11 +220,11 @@ pub(crate) fn succeed(args: &WardenArgs) -> ! {
     end(&groups, &args.mark, args.group.as_deref().map(Cgroup::at).as_ref())
 }
 
-fn become_warden() {
-    // A warden that somebody stopped goes on when it is needed.
+fn become_watchdog() {
+    // A watchdog that somebody stopped goes on when it is needed.
     let _ = set_parent_process_death_signal(Some(Signal::CONT));
     let _ = setsid();
-    let _ = rustix::thread::set_name(c"mg-warden");
+    let _ = rustix::thread::set_name(c"mg-watchdog");
     let _ = std::env::set_current_dir("/");
 }
 
@@ -250,14 +250,14 @@ fn end(groups: &[Pid], mark: &str, group: Option<&Cgroup>) -> ! {
 }
 
 /// Makes the socket descriptor 0 and the launcher's process descriptor 1 and 2, and closes all others, so that the
-/// warden keeps nothing open.
+/// watchdog keeps nothing open.
 fn seclude([reader, launcher]: [OwnedFd; 2]) -> io::Result<()> {
     rustix::stdio::dup2_stdin(&reader)?;
     rustix::stdio::dup2_stdout(&launcher)?;
     // What is written there goes nowhere; /dev/null may be missing.
     rustix::stdio::dup2_stderr(&launcher)?;
     drop((reader, launcher));
-    // SAFETY: the warden never returns to code that owns a descriptor above 2.
+    // SAFETY: the watchdog never returns to code that owns a descriptor above 2.
     unsafe { libc::close_range(3, libc::c_uint::MAX, 0) };
     Ok(())
 }
@@ -308,7 +308,7 @@ fn stopped_launcher() -> Option<Pid> {
     matches!(state, Some('T' | 't')).then_some(launcher)
 }
 
-/// Why the warden wakes.
+/// Why the watchdog wakes.
 enum Wake {
     /// It is time to look at the launcher.
     Pulse,
