@@ -24,6 +24,7 @@ mod sim;
 mod site;
 mod unprinted;
 
+use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -110,6 +111,10 @@ fn obey() -> ExitCode {
     let words: Vec<_> = std::env::args_os().skip(1).collect();
     let parsed = match parse() {
         Ok(parsed) => parsed,
+        Err(error) if error.kind() == ErrorKind::DisplayVersion => {
+            run::notice_children();
+            return unprinted::until_unprinted(version);
+        }
         Err(error) => return mistakes::end(error, &words),
     };
     let mut command = parsed.command;
@@ -127,6 +132,13 @@ fn obey() -> ExitCode {
     }
     run::notice_children();
     unprinted::until_unprinted(|| start(command))
+}
+
+/// The version, and the build, which has to be the same on all hosts of a job.
+fn version() -> ExitCode {
+    let build = run::build().map(|build| format!(" ({build})")).unwrap_or_default();
+    println!("multigrain {}{build}", env!("CARGO_PKG_VERSION"));
+    ExitCode::SUCCESS
 }
 
 /// Any command; `run` sees to broken pipes itself.
@@ -150,10 +162,7 @@ fn start(command: Command) -> ExitCode {
         Command::Mutants(args) => mutants::run(&args),
         #[cfg(feature = "mutants")]
         Command::Scenes(args) => mutants::play(&args),
-        Command::Version => {
-            println!("multigrain {}", env!("CARGO_PKG_VERSION"));
-            ExitCode::SUCCESS
-        }
+        Command::Version => version(),
         Command::Man { completions, directory } => {
             let write = if completions { man::write_completions } else { man::write_pages };
             match write(&directory) {

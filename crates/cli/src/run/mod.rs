@@ -66,7 +66,7 @@ mod watchdog;
 mod writer;
 
 pub(crate) use doctor::{DoctorArgs, doctor};
-pub(crate) use hosts::serve;
+pub(crate) use hosts::{build, serve};
 pub(crate) use options::{RunArgs, SegmentCompression};
 pub(crate) use signalfd::notice_children;
 pub(crate) use watchdog::{WatchdogArgs, succeed};

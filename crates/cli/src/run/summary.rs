@@ -168,6 +168,9 @@ impl Report {
         if reported > 0 && reported < self.nodes.len() {
             let _ = write!(text, "; counters of {reported} nodes only");
         }
+        if self.nodes.iter().all(|node| !node.joined) {
+            text += "; no node has called mg_init, so that nothing is shared";
+        }
         text.push('\n');
 
         let (mut totals, largest) = self.totals();
@@ -293,6 +296,10 @@ mod tests {
     #[test]
     fn a_program_without_counters_gets_one_line() {
         assert_eq!(report(&["", ""]).text(), "multigrain: 2 nodes, 1234 ms, exit code 0\n");
+        let mut apart = report(&["", ""]);
+        apart.nodes.iter_mut().for_each(|node| node.joined = false);
+        let line = "exit code 0; no node has called mg_init, so that nothing is shared\n";
+        assert!(apart.text().ends_with(line), "{}", apart.text());
         let text = report(&["{}", "", ""]).text();
         assert!(text.contains("counters of 1 nodes only"), "{text}");
     }

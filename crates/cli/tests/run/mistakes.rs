@@ -358,6 +358,17 @@ fn what_stands_in_the_place_of_the_command_is_understood() {
     assert_refused("-v", "there is no option -v; the version is said by multigrain -V");
     let (word, option) = (run(multigrain().arg("version")), run(multigrain().arg("--version")));
     assert_eq!((word.code, word.out.as_str()), (Some(0), option.out.as_str()), "{word:?}");
+    // All hosts of a job must have the same, and a line that says they do not names it.
+    let build = option.out.trim().strip_prefix(concat!(
+        "multigrain ",
+        env!("CARGO_PKG_VERSION"),
+        " (build "
+    ));
+    let build = build.and_then(|build| build.strip_suffix(')')).unwrap();
+    assert!(
+        build.len() >= 16 && build.chars().all(|digit| digit.is_ascii_hexdigit()),
+        "{option:?}"
+    );
 }
 
 #[test]

@@ -16,7 +16,7 @@ const LIBRARY: &str = "libmultigrain.so";
 ///
 /// # Errors
 /// It cannot be read.
-pub(super) fn own() -> io::Result<String> {
+pub(crate) fn own() -> io::Result<String> {
     of(Path::new("/proc/self/exe"))
 }
 
