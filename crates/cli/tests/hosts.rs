@@ -12,7 +12,7 @@ use rustix::process::{Signal, kill_process};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
 use support::script_hosts::{hosts, job, script, sorted};
-use support::{alive, asleep, run, start, unique_time, wait_until};
+use support::{alive, asleep, does, not_tried, run, start, unique_time, wait_until};
 
 /// Longer than a host may go unheard, with what it takes to end a job.
 const SOON: Duration = Duration::from_secs(5);
@@ -223,6 +223,46 @@ fn the_first_failure_is_named_with_its_host_and_gives_the_exit_code() {
     let ended = fail("kill -SEGV $$");
     assert_eq!(ended.code, Some(139));
     assert!(ended.line().contains(" on b) was killed by signal 11 (SIGSEGV)"), "{ended:?}");
+}
+
+/// Its exit code was the launcher's, and its text reached the terminal as it was.
+#[test]
+fn an_agent_that_refuses_with_success_is_a_failure_in_plain_text() {
+    let ended = run(job("--hosts a,liar", "").arg("true"));
+    assert_eq!(
+        (ended.code, ended.line()),
+        (Some(125), "multigrain: host liar: ?[31mred"),
+        "{ended:?}"
+    );
+}
+
+/// An agent that starts one node after the other answers nothing meanwhile.
+#[test]
+fn a_host_may_take_longer_to_start_its_nodes_than_an_agent_may_be_silent() {
+    if !does("strace -V") {
+        return not_tried("there is no strace");
+    }
+    let ended = run(job("--hosts a,slow:5", "").arg("true"));
+    assert_eq!((ended.code, ended.own_lines().len()), (Some(0), 0), "{ended:?}");
+    assert!(ended.took > Duration::from_millis(4_500), "{ended:?}");
+}
+
+/// What has no answer was taken for a heartbeat: hosts whose nodes say nothing were lost.
+#[test]
+fn a_launcher_that_has_much_to_say_does_not_lose_its_hosts() {
+    let waits = "trap '' USR1; echo started; read line; echo $line";
+    let each = format!("[ $MULTIGRAIN_RANK = 0 ] && {{ {waits}; exit; }}; {waits} < /dev/null");
+    let mut command = script("--hosts a,b", "", &each);
+    let mut job = start(command.stdin(Stdio::piped()));
+    job.lines(2);
+    // Not a wait for something: longer than a silent host is waited for.
+    for _ in 0..25 {
+        job.signal(Signal::USR1);
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    job.say("enough");
+    let ended = job.wait();
+    assert_eq!((ended.code, ended.own_lines().len()), (Some(0), 0), "{ended:?}");
 }
 
 #[test]

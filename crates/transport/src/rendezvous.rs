@@ -245,9 +245,13 @@ impl Rendezvous {
 
     fn reach_again(&mut self) -> Result<(), TransportError> {
         let now = Instant::now();
-        let due = |&(at, ..): &(Instant, NodeId, Errno)| at <= now;
-        let due: Vec<_> = self.later.extract_if(.., |one| due(one)).collect();
-        due.into_iter().try_for_each(|(_, peer, _)| self.connect(peer))
+        let is_due = |&(at, ..): &(Instant, NodeId, Errno)| at <= now;
+        // One by one: an error may be about one peer alone, and the others stay.
+        while let Some(place) = self.later.iter().position(is_due) {
+            let (_, peer, _) = self.later.remove(place);
+            self.connect(peer)?;
+        }
+        Ok(())
     }
 
     /// Waits until there is something to do.
@@ -266,7 +270,7 @@ impl Rendezvous {
     /// Deals with the events that a wait has named, and with what is due. An error that speaks of a peer is the end of the way to it
     /// alone.
     pub(crate) fn turn(&mut self, keys: BTreeSet<u64>) -> Result<(), TransportError> {
-        for key in keys {
+        for &key in &keys {
             let Some(mut one) = self.pending.take(key) else { continue };
             let progress = match (self.advance(&mut one), one.peer()) {
                 // It has come by a connection of its own meanwhile.
@@ -278,7 +282,11 @@ impl Rendezvous {
             self.settle(one, progress)?;
         }
         self.end_silent();
-        self.accept()?;
+        match keys.contains(&LISTENER) {
+            true => (0..self.listeners.len()).try_for_each(|index| self.accept_from(index))?,
+            // Without a descriptor left accept fails also where nobody waits.
+            false => self.shortage.is_over(),
+        }
         self.reach_again()?;
         self.end_unanswered()
     }
@@ -314,13 +322,6 @@ impl Rendezvous {
             }
             // A closed one leaves the set by itself.
             Progress::Gone => {}
-        }
-        Ok(())
-    }
-
-    fn accept(&mut self) -> Result<(), TransportError> {
-        for index in 0..self.listeners.len() {
-            self.accept_from(index)?;
         }
         Ok(())
     }

@@ -19,8 +19,8 @@ pub(super) fn parse(line: &str) -> Option<Message> {
     Some(control::Message::parse(line)?.map(printable))
 }
 
-/// The text may quote an unauthenticated connection: no control characters reach the terminal.
-fn printable(text: &str) -> String {
+/// What comes from elsewhere, or quotes an unauthenticated connection: no control characters reach the terminal.
+pub(super) fn printable(text: &str) -> String {
     text.trim_end().chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 

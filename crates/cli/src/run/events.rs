@@ -226,9 +226,8 @@ impl Job<'_> {
             }
         };
         let _ = epoll::delete(&self.epoll, pidfd);
-        if matches!(status, Status::Killed { signal: libc::SIGKILL, .. }) {
-            let file = self.settings.memory_kills.risen().map(|file| file.display().to_string());
-            self.facts.nodes[rank].memory_kills = file;
+        if status.is_sigkill() {
+            self.facts.nodes[rank].memory_kills = self.settings.memory_kills.file();
         }
         self.has_ended(rank, status);
     }

@@ -119,9 +119,9 @@ impl HostList {
                 "the hosts have {nodes} slots, and a job has {most} nodes at most"
             ));
         }
-        let mut next = 0;
+        let mut next: u32 = 0;
         let share = |host: &Host| {
-            let ranks = next..nodes.min(next + host.slots);
+            let ranks = next..nodes.min(next.saturating_add(host.slots));
             next = ranks.end;
             Share { host: host.name.clone(), ranks }
         };

@@ -6,7 +6,7 @@
 use super::control::Channel;
 use super::escalation::{Terminated, kill_after};
 use super::event_source::Source;
-use super::hosts::{Agents, PATIENCE, Request as ToAgents};
+use super::hosts::{Agents, Request as ToAgents};
 use super::leftovers;
 use super::memory_kills::MemoryKills;
 use super::output::{Format, Pipe};
@@ -312,8 +312,8 @@ impl<'a> Job<'a> {
         match action {
             Action::Kill => {
                 self.signal_nodes(Signal::KILL);
-                let far = if self.agents.is_empty() { Duration::ZERO } else { PATIENCE };
-                Phase::Killed { until: now + leftovers::kill_wait(self.nodes.len()) + far }
+                let elsewhere = self.agents.timeout();
+                Phase::Killed { until: now + leftovers::kill_wait(self.nodes.len()) + elsewhere }
             }
             Action::Sweep { alive } => {
                 if alive {

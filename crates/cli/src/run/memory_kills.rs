@@ -19,8 +19,13 @@ impl MemoryKills {
         Self(files.filter_map(|file| count(&file).map(|count| (file, count))).collect())
     }
 
-    /// The file that counts more of them by now, the group's first.
-    pub(super) fn risen(&self) -> Option<&Path> {
+    /// The file that counts more of them by now, in words.
+    pub(super) fn file(&self) -> Option<String> {
+        self.risen().map(|file| file.display().to_string())
+    }
+
+    /// The same, the group's first.
+    fn risen(&self) -> Option<&Path> {
         let more = |(file, before): &&(PathBuf, u64)| count(file).is_some_and(|now| now > *before);
         self.0.iter().find(more).map(|(file, _)| file.as_path())
     }

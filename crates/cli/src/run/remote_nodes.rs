@@ -1,6 +1,6 @@
 //! What the event loop does for nodes on other hosts, which it reaches through their agents.
 
-use super::control::Message;
+use super::control::{Message, printable};
 use super::event_source::Source;
 use super::hosts::{AgentEvent, Stream};
 use super::job::Job;
@@ -69,6 +69,7 @@ impl Job<'_> {
         };
         match event {
             AgentEvent::Output { rank, stream, bytes } => {
+                self.agents.check_pause(host, bytes.len())?;
                 self.write_remote(own(rank)?, stream, &bytes);
             }
             AgentEvent::EndOfOutput { rank, stream } => self.end_remote(own(rank)?, stream),
@@ -81,7 +82,11 @@ impl Job<'_> {
                     self.on_message(rank, message);
                 }
             }
-            AgentEvent::Ended { rank, status } => self.has_ended(own(rank)?, status),
+            AgentEvent::Ended { rank, status, memory_kills } => {
+                let rank = own(rank)?;
+                self.facts.nodes[rank].memory_kills = memory_kills.map(|file| printable(&file));
+                self.has_ended(rank, status);
+            }
             AgentEvent::Taken { bytes } => {
                 own(0)?;
                 self.input.feed.iter_mut().for_each(|feed| feed.has_taken(bytes))
@@ -94,12 +99,13 @@ impl Job<'_> {
                     self.facts.heard.insert(rank, heard);
                 }
             }
-            AgentEvent::Failed { why, .. } => return Err(why),
+            AgentEvent::Failed { why, .. } => return Err(printable(&why)),
             AgentEvent::Examined(_)
             | AgentEvent::Listening(_)
             | AgentEvent::Connected(_)
             | AgentEvent::Prepared(_)
             | AgentEvent::Bound { .. }
+            | AgentEvent::Starting
             | AgentEvent::Started { .. } => {
                 return Err("its agent answers what was not asked".to_owned());
             }

@@ -77,9 +77,9 @@ pub(super) fn start_all(
     plan: &Plan,
     listeners: Vec<Vec<Listener>>,
     containment: &Containment,
-    stdin: impl Fn(u32) -> io::Result<Stdio>,
+    mut stdin: impl FnMut(u32) -> io::Result<Stdio>,
 ) -> Result<Vec<Node>, LaunchError> {
-    let start_one = |(rank, listeners): (u32, Vec<Listener>)| {
+    let mut start_one = |(rank, listeners): (u32, Vec<Listener>)| {
         let stdin = stdin(rank).map_err(|error| {
             let what = format!("/dev/null, the stdin of node {rank} (is /dev mounted?)");
             LaunchError::system(what, plan.nodes, error)

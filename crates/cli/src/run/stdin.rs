@@ -67,7 +67,7 @@ impl Feed {
 
     /// The agent has passed so much on.
     pub(super) fn has_taken(&mut self, bytes: usize) {
-        self.room = (self.room + bytes).min(FEED_BYTES);
+        self.room = self.room.saturating_add(bytes).min(FEED_BYTES);
     }
 
     /// Whether more may be read.

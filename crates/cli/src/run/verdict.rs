@@ -14,8 +14,8 @@ use std::time::Duration;
 /// How long a consequence waits for its cause: a node that cannot join hangs up before it says why,
 /// and on a busy machine that takes a while.
 const CAUSE_WAIT: Duration = Duration::from_secs(1);
-/// The same while the host of the node that was lost has not answered since: as long as its agent may be silent.
-const LATE_CAUSE_WAIT: Duration = Duration::from_secs(3);
+/// The same while the host of the node that was lost has not answered since, and is not lost.
+pub(super) const LATE_CAUSE_WAIT: Duration = Duration::from_secs(10);
 /// How long the others may take to end once a node left without mg_finalize.
 const LEAVER_WAIT: Duration = Duration::from_secs(1);
 /// Exit code where no node gave one: a node exited with 0 but broke the rules.
@@ -33,6 +33,11 @@ pub(super) enum Status {
 }
 
 impl Status {
+    /// Whether SIGKILL ended it, as it does where the system wants memory.
+    pub(super) fn is_sigkill(self) -> bool {
+        matches!(self, Self::Killed { signal: libc::SIGKILL, .. })
+    }
+
     /// As the system tells it.
     pub(super) fn of(status: &WaitIdStatus) -> Self {
         match (status.exit_status(), status.terminating_signal()) {

@@ -8,7 +8,7 @@
 //! the launcher is dead, any process that still does is killed.
 //!
 //! While the launcher is stopped (SIGSTOP, a debugger), the watchdog tells the agents of other hosts that it still
-//! exists, between two chunks of the launcher's own orders ([`super::agent_chunks`]). An agent may be stopped for
+//! exists, between two chunks of the launcher's own requests ([`super::agent_chunks`]). An agent may be stopped for
 //! so long that its launcher takes the host for lost; its watchdog then kills it, and what it has started.
 //!
 //! The watchdog's process name differs from the launcher's, so that killing all launchers by name spares it. A
@@ -43,7 +43,8 @@ const BETWEEN_LOOKS: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
 /// Between two looks whether the launcher is stopped, where that matters: short beside the patience of agents.
 const PULSE_PERIOD: Timespec = Timespec { tv_sec: 0, tv_nsec: 500_000_000 };
 
-/// Looks at which an agent is found stopped before it is ended: a little longer than its launcher is patient with it.
+/// Looks at which an agent is found stopped before it is ended: a little longer than its launcher waits for an agent
+/// whose messages were not late before.
 const LOOKS_AT_STOPPED: usize = 7;
 
 /// Whose watchdog it is.

@@ -15,11 +15,17 @@ old) echo "multigrain agent, build 1234"; exec cat;;
 deaf) exec sleep 600;;
 quiet) exit 0;;
 late) sleep 1;;
+liar)
+    agent=${*#*\'}; agent=${agent%%\'*}
+    build=$("$agent" --version); build=${build#*(}
+    # A refusal with exit code 0, in red: four bytes of length, then the event as postcard has it.
+    echo "multigrain agent, build ${build%)}"; printf '\x0b\0\0\0\x07\0\x08\e[31mred'; exec cat > /dev/null;;
+slow) before="strace -f -o /dev/null -e trace=execve -e inject=execve:delay_enter=900000";;
 locked) echo "Permission denied (publickey)." >&2; exit 255;;
 esac
 echo "Welcome to $host, where the shell says something"
 (exec -a "link-$host-$MARK" cat) |
-    env -i PATH="$HOSTS/$host:$PATH" LD_LIBRARY_PATH="$HOSTS/$host" setsid -w bash -c "$*" |
+    env -i PATH="$HOSTS/$host:$PATH" LD_LIBRARY_PATH="$HOSTS/$host" setsid -w $before bash -c "$*" |
     (exec -a "link-$host-$MARK" cat)
 "#;
 

@@ -4,7 +4,8 @@
 #![expect(unsafe_code, reason = "the socket arrives by number")]
 
 use core::fmt::Write as _;
-use std::net::TcpStream;
+use std::io;
+use std::net::{TcpStream, ToSocketAddrs};
 use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::time::{Duration, Instant};
 
@@ -88,9 +89,20 @@ fn inherited(environment: Environment<'_>) -> Result<(u32, u32, OwnedFd), Error>
 }
 
 /// A connection to where the process manager listens: `HOST:PORT`.
-fn connect(environment: Environment<'_>) -> Result<OwnedFd, Error> {
+fn connect(environment: Environment<'_>, limit: Duration) -> Result<OwnedFd, Error> {
     let at = environment("PMI_PORT").unwrap_or_default().to_string_lossy().into_owned();
-    match TcpStream::connect(&at) {
+    let addresses = at.to_socket_addrs().map(Iterator::collect::<Vec<_>>);
+    let connected = addresses.and_then(|all| {
+        let mut result = Err(io::ErrorKind::AddrNotAvailable.into());
+        for address in &all {
+            result = TcpStream::connect_timeout(address, limit);
+            if result.is_ok() {
+                break;
+            }
+        }
+        result
+    });
+    match connected {
         Ok(stream) => above_standard(stream.into())
             .map_err(|errno| Error::System(format!("fcntl: {}", Errno::from_raw_os_error(errno)))),
         Err(error) => {
@@ -110,8 +122,11 @@ impl Pmi {
         patience: &dyn Fn(u32) -> Duration,
     ) -> Result<Self, Error> {
         let by_port = environment("PMI_FD").is_none() && environment("PMI_PORT").is_some();
-        let (rank, nodes, socket) =
-            if by_port { (0, 0, connect(environment)?) } else { inherited(environment)? };
+        let (rank, nodes, socket) = if by_port {
+            (0, 0, connect(environment, patience(1))?)
+        } else {
+            inherited(environment)?
+        };
         let _ = fcntl_setfd(&socket, FdFlags::CLOEXEC);
         let (space, piece_bytes) = (String::new(), LEAST_VALUE_BYTES);
         let (limit, unread) = (patience(nodes), Vec::new());

@@ -102,3 +102,21 @@ fn a_peer_that_refuses_for_its_own_connection_is_reached_again_until_that_comes(
     };
     drop((again, first));
 }
+
+/// An error about one peer made all be forgotten that were due in the same turn.
+#[test]
+#[cfg_attr(miri, ignore = "sockets and epoll")]
+fn a_peer_that_cannot_be_reached_is_no_matter_of_the_next() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut rendezvous = reaching(&listener, false);
+    rendezvous.peers[OWN.index()] = "unix:@nobody-listens-here".parse().unwrap();
+    let now = Instant::now();
+    for (peer, until) in [(OWN, now), (PEER, now + SILENCE_LIMIT)] {
+        rendezvous.states[peer.index()] = LinkState::Connecting { silent_until: until, until };
+        rendezvous.later.push((Instant::now(), peer, Errno::CONNREFUSED));
+    }
+    let error = rendezvous.turn(BTreeSet::new()).unwrap_err();
+    assert!(matches!(error, TransportError::Connect { peer: OWN, .. }), "{error}");
+    let left: Vec<NodeId> = rendezvous.later.iter().map(|&(_, peer, _)| peer).collect();
+    assert_eq!(left, [PEER]);
+}

@@ -2,12 +2,12 @@
 //! the host's nodes.
 
 use super::super::agent_pipes::AgentPipe;
+use super::super::control::printable;
 use super::super::hostfile::Share;
 use super::super::signalfd::Inherited;
 use super::super::spawn;
 use super::super::watchdog::Watchdog;
 use super::channel::{AgentChannel, Received, Side};
-use super::failure_detector::PATIENCE;
 use super::messages::{AgentEvent, BANNER, Request};
 use super::sweep::{Sweep, quoted};
 use multigrain_types::exit_codes::PEER_LOST;
@@ -25,6 +25,8 @@ use std::time::Duration;
 const MOST_BEFORE_BANNER: usize = 64 << 10;
 /// Bytes that are read of one agent while others start.
 const MOST_AHEAD: usize = 4 << 20;
+/// Bytes of output of an agent that may come after it was told to hold them back: those in pipes and sockets, and its own.
+const MOST_UNASKED: usize = 64 << 20;
 /// Bytes of one line of stderr that are kept.
 const MOST_OF_LINE: usize = 4 << 10;
 /// How long the command may take to end once its output has.
@@ -58,6 +60,8 @@ pub(super) struct AgentHandle {
     heard_at: u64,
     /// The command that ends what is left of its nodes if it cannot.
     sweep: Vec<String>,
+    /// Bytes of output that have come since it was told to hold them back.
+    unasked: usize,
     /// The host's monotonic clock less ours, in nanoseconds, with how long it took to ask.
     clock: Option<(i64, u64)>,
 }
@@ -86,7 +90,6 @@ impl StderrLines {
         let end = if whole { self.partial.len() } else { end };
         let lines: Vec<u8> = self.partial.drain(..end).collect();
         let lines = String::from_utf8_lossy(&lines);
-        let printable = |line: &str| line.chars().filter(|c| !c.is_control()).collect::<String>();
         let lines: Vec<String> =
             lines.lines().map(printable).filter(|line| !line.trim().is_empty()).collect();
         if let Some(last) = lines.last() {
@@ -137,6 +140,7 @@ impl AgentHandle {
                 exit_code: None,
                 heard_at: 0,
                 sweep: Vec::new(),
+                unasked: 0,
                 clock: None,
             }),
             Err(error) => {
@@ -232,6 +236,11 @@ impl AgentHandle {
         self.channel.flush();
     }
 
+    /// How long it may say nothing.
+    pub(super) fn timeout(&self) -> Duration {
+        self.channel.timeout()
+    }
+
     /// Why it is given up, if it has said nothing for too long.
     pub(super) fn silence(&mut self) -> Option<String> {
         let silence = if self.is_there() { self.channel.silence() } else { None };
@@ -252,6 +261,18 @@ impl AgentHandle {
     /// Restarts its silence timer.
     pub(super) fn restart_timer(&mut self) {
         self.channel.restart_timer();
+    }
+
+    /// So many bytes of output have come, while it is to hold them back or not.
+    ///
+    /// # Errors
+    /// It does not do that: what was under way when it was told so is less.
+    pub(super) fn check_pause(&mut self, is_paused: bool, bytes: usize) -> Result<(), String> {
+        self.unasked = if is_paused { self.unasked.saturating_add(bytes) } else { 0 };
+        match self.unasked > MOST_UNASKED {
+            true => Err("its agent does not hold output back as it was told to".to_owned()),
+            false => Ok(()),
+        }
     }
 
     /// Nothing more is expected of it.
@@ -312,6 +333,8 @@ impl AgentHandle {
         let build = String::from_utf8_lossy(&said[at + BANNER.len()..end]).into_owned();
         inbox.take(end + 1);
         self.has_banner = true;
+        // What came before it took as long as a login does.
+        self.channel.restart_timer();
         if build == own {
             return Ok(true);
         }
@@ -365,10 +388,7 @@ impl AgentHandle {
         let status = self.child.try_wait().ok().flatten();
         self.exit_code = status.and_then(|status| status.code());
         if self.has_banner && self.exit_code == Some(i32::from(PEER_LOST)) {
-            return format!(
-                "its agent had no word from this launcher for {} s or more",
-                PATIENCE.as_secs()
-            );
+            return "its agent had no word from this launcher for too long".to_owned();
         }
         let how = status.map(|status| format!(" ({status})")).unwrap_or_default();
         match self.stderr_lines.last.trim() {

@@ -76,6 +76,18 @@ impl Agents {
         self.handles.iter().map(AgentHandle::pid)
     }
 
+    /// So many bytes of output have come from a host.
+    ///
+    /// # Errors
+    /// It was told to hold them back, and does not.
+    pub(in super::super) fn check_pause(
+        &mut self,
+        host: usize,
+        bytes: usize,
+    ) -> Result<(), String> {
+        self.handles[host].check_pause(self.paused, bytes)
+    }
+
     /// The name of a host.
     pub(in super::super) fn host(&self, host: usize) -> &str {
         self.handles[host].host()
@@ -192,6 +204,12 @@ impl Agents {
         self.handles.iter_mut().for_each(AgentHandle::beat);
         let hosts = self.handles.iter_mut().enumerate();
         hosts.filter_map(|(host, handle)| Some((host, handle.silence()?))).collect()
+    }
+
+    /// How long a host that is there may say nothing.
+    pub(in super::super) fn timeout(&self) -> Duration {
+        let there = self.handles.iter().filter(|handle| handle.is_there());
+        there.map(AgentHandle::timeout).max().unwrap_or_default()
     }
 
     /// How long to wait for the next beat.

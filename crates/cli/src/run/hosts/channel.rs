@@ -1,7 +1,7 @@
 //! A channel between the launcher and an agent: messages both ways over two pipes, and a timeout for each end.
 //!
-//! Nothing here blocks. A cut link gives neither an error nor an end of stream. So each end sends something
-//! every [`PERIOD`], and takes the other for gone when its [`FailureDetector`] does.
+//! Nothing here blocks. A cut link gives neither an error nor an end of stream. So the launcher sends a heartbeat
+//! every [`PERIOD`], which the agent answers, and each end takes the other for gone when its [`FailureDetector`] does.
 
 use super::super::agent_chunks::{Chunks, chunk};
 use super::failure_detector::{FailureDetector, PERIOD};
@@ -30,7 +30,8 @@ pub(super) struct AgentChannel {
     /// What is not written yet.
     outbox: Vec<u8>,
     other_end: FailureDetector,
-    said: Option<Instant>,
+    /// When the last heartbeat was sent.
+    beat: Option<Instant>,
     /// Nothing more can be written.
     broken: bool,
 }
@@ -56,7 +57,7 @@ impl AgentChannel {
             inbox: Inbox::default(),
             outbox: Vec::new(),
             other_end: FailureDetector::new(Instant::now()),
-            said: None,
+            beat: None,
             broken: false,
         })
     }
@@ -76,7 +77,7 @@ impl AgentChannel {
         match rustix::io::read(&self.input, &mut *buffer) {
             Ok(0) => Received::End,
             Ok(count) => {
-                self.other_end.hears(Instant::now());
+                self.other_end.arrival(Instant::now());
                 match self.side {
                     Side::Launcher => self.inbox.feed(&buffer[..count]),
                     Side::Agent => self.chunks.open(&buffer[..count], |part| self.inbox.feed(part)),
@@ -113,7 +114,6 @@ impl AgentChannel {
 
     /// The same of bytes that are no message.
     pub(super) fn say_bytes(&mut self, bytes: &[u8]) {
-        self.said = Some(Instant::now());
         if !self.broken {
             self.outbox.extend_from_slice(bytes);
             self.flush();
@@ -156,14 +156,23 @@ impl AgentChannel {
         self.outbox.len()
     }
 
-    /// Whether it is time to say something.
-    pub(super) fn is_beat_due(&self) -> bool {
-        self.said.is_none_or(|said| said.elapsed() >= PERIOD)
+    /// Whether it is time for a heartbeat, whatever else was sent: nothing else has to be answered. True once a [`PERIOD`].
+    pub(super) fn is_beat_due(&mut self) -> bool {
+        let is_due = self.beat.is_none_or(|beat| beat.elapsed() >= PERIOD);
+        if is_due {
+            self.beat = Some(Instant::now());
+        }
+        is_due
+    }
+
+    /// How long the other end may be silent.
+    pub(super) fn timeout(&self) -> Duration {
+        self.other_end.timeout()
     }
 
     /// Whether the other end is gone: how long it has been silent for at least, if so.
     pub(super) fn silence(&mut self) -> Option<Duration> {
-        self.other_end.suspects(Instant::now()).then(|| self.other_end.patience())
+        self.other_end.suspects(Instant::now()).then(|| self.timeout())
     }
 
     /// Restarts the silence timer.

@@ -1,63 +1,77 @@
-//! Whether the other end of a channel is still there, by when its words arrive: an adaptive failure detector.
+//! Whether the other end of a channel is still there, by when its messages arrive: an adaptive failure detector.
 //!
-//! Where words are late because a machine is busy, the next one may be as late: so the timeout is never less than
-//! [`TIMES`] the longest recent time between two. Source: Chen, Toueg and Aguilera, On the Quality of Service of
-//! Failure Detectors, 2002, section 6 (a timeout by the arrivals of heartbeats), with a maximum that fades in
-//! place of a mean, for bursts of load are what delays them.
+//! Where heartbeats are late because a machine is busy, the next one may be as late: so the timeout is never less
+//! than [`TIMES`] the longest time between two of the last [`WINDOW`]. Source: Chen, Toueg and Aguilera, On the
+//! Quality of Service of Failure Detectors, 2002, section 6 (a timeout by the arrivals of recent heartbeats), with
+//! their maximum in place of their mean, for bursts of load are what delays them.
 
+use super::super::verdict::LATE_CAUSE_WAIT;
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// Between two words, at the latest, where nothing is busy.
+/// Between two heartbeats.
 pub(super) const PERIOD: Duration = Duration::from_millis(500);
-/// The timeout where nothing is busy.
-pub(in super::super) const PATIENCE: Duration = Duration::from_secs(3);
-/// The timeout where everything is.
-const MOST_PATIENCE: Duration = Duration::from_secs(10);
-/// The timeout in times between two words.
-const TIMES: u32 = 6;
-/// After each word the longest time fades to so many eighths.
-const FADED_EIGHTHS: u32 = 7;
+/// The timeout where nothing is late.
+const LEAST_TIMEOUT: Duration = Duration::from_secs(3);
+/// The timeout where everything is: as long as a verdict waits for what a host may have to say.
+const MOST_TIMEOUT: Duration = LATE_CAUSE_WAIT;
+/// The timeout in times between two arrivals; those of heartbeats are up to one and a half [`PERIOD`]s apart.
+const TIMES: u32 = 4;
+/// For how long an arrival counts.
+const WINDOW: Duration = Duration::from_secs(10);
 
 /// What is known of the other end.
 #[derive(Debug)]
 pub(super) struct FailureDetector {
-    heard: Instant,
+    arrived: Instant,
     /// When it was last asked for.
     asked: Instant,
-    /// The longest recent time between two words.
-    longest: Duration,
+    /// Times between two arrivals, and when they ended: of the last [`WINDOW`], each longer than all that follow.
+    late: VecDeque<(Instant, Duration)>,
 }
 
 impl FailureDetector {
     pub(super) fn new(now: Instant) -> Self {
-        Self { heard: now, asked: now, longest: Duration::ZERO }
+        Self { arrived: now, asked: now, late: VecDeque::new() }
     }
 
-    /// A word has arrived.
-    pub(super) fn hears(&mut self, now: Instant) {
-        let since = now.duration_since(self.heard);
-        self.longest = since.max(self.longest * FADED_EIGHTHS / 8);
-        self.heard = now;
+    /// Something has arrived.
+    pub(super) fn arrival(&mut self, now: Instant) {
+        let since = now.duration_since(self.arrived);
+        while self.late.back().is_some_and(|&(_, shorter)| shorter <= since) {
+            self.late.pop_back();
+        }
+        self.late.push_back((now, since));
+        self.forget(now);
+        self.arrived = now;
     }
 
-    /// Its time begins anew.
+    fn forget(&mut self, now: Instant) {
+        while self.late.front().is_some_and(|&(at, _)| now.duration_since(at) > WINDOW) {
+            self.late.pop_front();
+        }
+    }
+
+    /// Begins anew: nothing was late, and silence counts from now on.
     pub(super) fn restart(&mut self, now: Instant) {
-        self.heard = now;
+        *self = Self::new(now);
     }
 
     /// How long it may be silent.
-    pub(super) fn patience(&self) -> Duration {
-        (self.longest * TIMES).clamp(PATIENCE, MOST_PATIENCE)
+    pub(super) fn timeout(&self) -> Duration {
+        let longest = self.late.front().map_or(Duration::ZERO, |&(_, longest)| longest);
+        longest.saturating_mul(TIMES).clamp(LEAST_TIMEOUT, MOST_TIMEOUT)
     }
 
     /// Whether it was silent for longer. A process that was stopped itself looks again before it believes that.
     pub(super) fn suspects(&mut self, now: Instant) -> bool {
         let unseen = now.duration_since(self.asked);
         self.asked = now;
-        if unseen > PATIENCE / 2 {
-            self.heard = now;
+        if unseen > LEAST_TIMEOUT / 2 {
+            self.arrived = now;
         }
-        now.duration_since(self.heard) >= self.patience()
+        // While it is silent, what was late before it was counts on.
+        now.duration_since(self.arrived) >= self.timeout()
     }
 }
 
@@ -65,15 +79,15 @@ impl FailureDetector {
 mod tests {
     use super::*;
 
-    /// A detector that has received words at these times, in milliseconds, and is asked every 250 ms; when it
+    /// A detector to which messages came at these times, in milliseconds, and that is asked every 250 ms; when it
     /// suspects the other end.
-    fn suspects_at(words: &[u64]) -> u64 {
+    fn suspects_at(arrivals: &[u64]) -> u64 {
         let start = Instant::now();
         let at = |ms| start + Duration::from_millis(ms);
         let mut one = FailureDetector::new(start);
         for ms in (0..).step_by(50) {
-            if words.contains(&ms) {
-                one.hears(at(ms));
+            for _ in arrivals.iter().filter(|&&arrival| arrival == ms) {
+                one.arrival(at(ms));
             }
             if ms % 250 == 0 && one.suspects(at(ms)) {
                 return ms;
@@ -83,25 +97,35 @@ mod tests {
     }
 
     #[test]
-    fn silence_counts_from_the_last_word() {
+    fn silence_counts_from_the_last_arrival() {
         assert_eq!(suspects_at(&[]), 3_000);
         assert_eq!(suspects_at(&[500, 1_000, 1_500]), 4_500);
+        assert_eq!(suspects_at(&[750, 1_500]), 4_500, "heartbeats that no machine delays");
     }
 
     #[test]
-    fn where_words_are_late_the_next_may_be_as_late_again() {
-        // A second and a half between words, then three and a half without one, then none.
+    fn what_was_late_may_be_as_late_again() {
+        // A second and a half without anything, then three and a half, then nothing more.
         let busy = [500, 1_000, 2_000, 3_500, 7_000];
-        assert!(suspects_at(&busy) > 7_000, "3.5 s after gaps of 1.5 s are no end");
-        assert_eq!(suspects_at(&busy), 17_000, "yet 10 s are, whatever was before");
+        assert_eq!(suspects_at(&busy[..4]), 3_500 + 6_000);
+        assert_eq!(suspects_at(&busy), 17_000, "10 s are enough, whatever was before");
     }
 
     #[test]
-    fn what_was_late_once_is_forgotten() {
-        let words: Vec<u64> = (2..40).map(|at| at * 500).collect();
-        assert_eq!(suspects_at(&words), words[words.len() - 1] + 3_000);
-        let late: Vec<u64> = [500, 2_500].into_iter().chain((6..26).map(|at| at * 500)).collect();
-        assert_eq!(suspects_at(&late), late[late.len() - 1] + 3_000);
+    fn a_backlog_that_comes_at_once_does_not_make_it_forget() {
+        let late: Vec<u64> = [500, 3_000].into_iter().chain([3_000; 100]).collect();
+        assert_eq!(suspects_at(&late), 13_000);
+    }
+
+    #[test]
+    fn what_was_late_long_ago_is_forgotten() {
+        let late: Vec<u64> = [500, 2_500].into_iter().chain((6..27).map(|at| at * 500)).collect();
+        assert_eq!(suspects_at(&late), 13_000 + 3_000);
+        let start = Instant::now();
+        let mut one = FailureDetector::new(start);
+        one.arrival(start + Duration::from_secs(2));
+        one.restart(start + Duration::from_secs(2));
+        assert_eq!(one.timeout(), LEAST_TIMEOUT, "the time that a login took");
     }
 
     #[test]
@@ -110,7 +134,7 @@ mod tests {
         let at = |seconds| start + Duration::from_secs(seconds);
         let mut one = FailureDetector::new(start);
         assert!(!one.suspects(at(60)));
-        one.hears(at(60));
-        assert_eq!(one.patience(), PATIENCE);
+        one.arrival(at(60));
+        assert_eq!(one.timeout(), LEAST_TIMEOUT);
     }
 }

@@ -86,7 +86,11 @@ mod tests {
     fn messages_come_as_they_went_however_they_are_cut() {
         let events = [
             AgentEvent::Output { rank: 3, stream: Stream::Err, bytes: b"a\0b".to_vec() },
-            AgentEvent::Ended { rank: 1, status: Status::Killed { signal: 9, core: true } },
+            AgentEvent::Ended {
+                rank: 1,
+                status: Status::Killed { signal: 9, core: true },
+                memory_kills: None,
+            },
             AgentEvent::Swept,
         ];
         let bytes: Vec<u8> = events.iter().flat_map(encode).collect();

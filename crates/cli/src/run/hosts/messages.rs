@@ -104,6 +104,8 @@ pub(in super::super) enum AgentEvent {
         near: Vec<String>,
         far: Vec<String>,
     },
+    /// It starts its nodes one after the other, and answers nothing meanwhile.
+    Starting,
     /// Process ids of its nodes, by rank.
     Started {
         pids: Vec<i32>,
@@ -133,6 +135,8 @@ pub(in super::super) enum AgentEvent {
     Ended {
         rank: u32,
         status: Status,
+        /// As of a node of the launcher's own host.
+        memory_kills: Option<String>,
     },
     /// So many bytes of input are taken.
     Taken {

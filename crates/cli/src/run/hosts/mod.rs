@@ -30,7 +30,6 @@ pub(crate) use agent::serve;
 pub(super) use agents::Agents;
 pub(crate) use builds::own as build;
 pub(super) use examine::{Findings, examine};
-pub(super) use failure_detector::PATIENCE;
 pub(super) use messages::{AgentEvent, Request, Stream};
 pub(super) use remote_shell::RemoteShell;
 pub(super) use start::Start;

@@ -1,6 +1,7 @@
 //! Reaching the hosts of a job: starts all agents at once, by ssh, srun or the user's command, and gathers their
 //! answers.
 
+use super::super::control::printable;
 use super::super::error::LaunchError;
 use super::super::hostfile::Share;
 use super::super::options::PlaceArgs;
@@ -255,9 +256,10 @@ fn received<T>(
     let at = |code, why| LaunchError::of_host(&host, code, why);
     while let Some(event) = handle.next(own).map_err(|why| at(125, why))? {
         if let AgentEvent::Failed { code, why } = event {
-            return Err(at(code, why));
+            let code = if code == 0 { LAUNCHER_FAILED } else { code };
+            return Err(at(code, printable(&why)));
         }
-        if !matches!(event, AgentEvent::Heartbeat { .. }) {
+        if !matches!(event, AgentEvent::Heartbeat { .. } | AgentEvent::Starting) {
             let wrong = || at(125, "its agent answers what was not asked".to_owned());
             return pick(event).map(Some).ok_or_else(wrong);
         }

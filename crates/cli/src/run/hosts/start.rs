@@ -3,6 +3,7 @@
 
 use super::super::environment;
 use super::super::error::LaunchError;
+use super::super::hostfile::Share;
 use super::super::options::RunArgs;
 use super::agent_handle::AgentHandle;
 use super::agents::Agents;
@@ -11,6 +12,7 @@ use super::messages::{AgentEvent, Found, JobDescription, Request};
 use super::remote_shell::RemoteShell;
 use multigrain_transport::interfaces::{self, HostAddresses};
 use multigrain_transport::{AddressKind, Transport};
+use multigrain_types::exit_codes::LAUNCHER_FAILED;
 use std::net::IpAddr;
 use std::os::unix::ffi::OsStrExt;
 
@@ -65,6 +67,7 @@ impl Start<'_> {
             });
         }
         let bound = shell.gather(&mut agents, AgentEvent::bound)?;
+        check_nodes(shares, bound.iter().map(|(near, far)| [near.len(), far.len()]))?;
         for (host, handle) in agents.handles.iter_mut().enumerate() {
             let seen = |(of, (near, far)): (usize, &(Vec<String>, Vec<String>))| {
                 if of == host { near.clone() } else { far.clone() }
@@ -78,6 +81,7 @@ impl Start<'_> {
             });
         }
         let pids = shell.gather(&mut agents, AgentEvent::started)?;
+        check_nodes(shares, pids.iter().map(|pids| [pids.len(); 2]))?;
         agents.pids = pids.concat();
         agents.handles.iter_mut().for_each(AgentHandle::restart_timer);
         Ok(agents)
@@ -127,5 +131,36 @@ impl Start<'_> {
         };
         let chosen = chosen.map_err(refused)?;
         Ok(chosen.into_iter().map(|address| (!alone).then_some(address)).collect())
+    }
+}
+
+/// Each agent has spoken of as many nodes as it has.
+fn check_nodes(
+    shares: &[Share],
+    counts: impl Iterator<Item = [usize; 2]>,
+) -> Result<(), LaunchError> {
+    for (share, counts) in shares.iter().zip(counts) {
+        if counts != [share.ranks.len(); 2] {
+            let why = "its agent speaks of more nodes than it has, or of fewer".to_owned();
+            return Err(LaunchError::of_host(&share.host, LAUNCHER_FAILED, why));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// With a process id less a later word of the last rank indexed behind the end.
+    #[test]
+    fn an_agent_speaks_of_as_many_nodes_as_it_has() {
+        let share = |host: &str, ranks| Share { host: host.to_owned(), ranks };
+        let shares = [share("a", 0..2), share("b", 2..3)];
+        assert!(check_nodes(&shares, [[2, 2], [1, 1]].into_iter()).is_ok());
+        for wrong in [[2, 2], [0, 0], [1, 2], [1, 0]] {
+            let error = check_nodes(&shares, [[2, 2], wrong].into_iter()).unwrap_err();
+            assert!(error.to_string().starts_with("host b: its agent speaks of"), "{error}");
+        }
     }
 }

@@ -128,6 +128,7 @@ impl HeldNode {
         channel: &mut AgentChannel,
         buffer: &mut [u8],
         reads: bool,
+        memory_kills: impl Fn() -> Option<String>,
     ) {
         let mut left = LAST_WORDS;
         while left > 0 && self.tell_control(channel, buffer) {
@@ -142,7 +143,9 @@ impl HeldNode {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         if let Ok(Some(status)) = waitid(WaitId::PidFd(self.pidfd.as_fd()), options) {
             let _ = epoll::delete(set, &self.pidfd);
-            channel.say(&AgentEvent::Ended { rank: self.rank, status: Status::of(&status) });
+            let (rank, status) = (self.rank, Status::of(&status));
+            let memory_kills = if status.is_sigkill() { memory_kills() } else { None };
+            channel.say(&AgentEvent::Ended { rank, status, memory_kills });
         }
     }
 

@@ -286,7 +286,12 @@ impl Agent {
 
     fn start(&mut self, peers: &[String], secret: String, credentials: Vec<String>) {
         let Some(local) = &mut self.local else { return };
-        let started = local.start(peers, (secret, credentials), &self.signals);
+        let channel = &mut self.channel;
+        let started = local.start(peers, (secret, credentials), &self.signals, || {
+            if channel.is_beat_due() {
+                channel.say(&AgentEvent::Starting);
+            }
+        });
         let Some(nodes) = self.answer(started) else { return };
         let mut pids = Vec::new();
         for (index, mut node) in nodes.into_iter().enumerate() {
@@ -380,7 +385,8 @@ impl Agent {
 
     fn on_exit(&mut self, index: usize, buffer: &mut [u8]) {
         let reads = self.flow.reads;
-        self.held[index].tell_end(&self.epoll, &mut self.channel, buffer, reads);
+        let memory_kills = || self.local.as_ref().and_then(LocalNodes::memory_kills);
+        self.held[index].tell_end(&self.epoll, &mut self.channel, buffer, reads, memory_kills);
     }
 
     fn signal_all(&self, signal: Signal) {

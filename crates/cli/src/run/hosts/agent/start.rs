@@ -5,6 +5,7 @@ use super::super::super::descriptor_limit;
 use super::super::super::environment;
 use super::super::super::error::LaunchError;
 use super::super::super::listen::{self, ListenAt, Listener};
+use super::super::super::memory_kills::MemoryKills;
 use super::super::super::signalfd::Signals;
 use super::super::super::spawn::{self, Node, Plan, Program};
 use super::super::super::stdin;
@@ -29,6 +30,7 @@ pub(super) struct LocalNodes {
     program: PathBuf,
     containment: Containment,
     descriptors: Rlimit,
+    memory_kills: MemoryKills,
     /// By rank, until the nodes have them.
     listeners: Vec<Vec<Listener>>,
 }
@@ -68,12 +70,18 @@ impl LocalNodes {
         };
         let descriptors = descriptor_limit::of_node(descriptor_limit::raise(), job.nodes);
         let listeners = Vec::new();
-        Ok((Self { job, program, containment, descriptors, listeners }, found))
+        let memory_kills = MemoryKills::so_far();
+        Ok((Self { job, program, containment, descriptors, memory_kills, listeners }, found))
     }
 
     /// What all processes of its part carry in their environment.
     pub(super) fn mark(&self) -> String {
         self.job.mark()
+    }
+
+    /// What has counted processes that the system killed for want of memory since the nodes were started.
+    pub(super) fn memory_kills(&self) -> Option<String> {
+        self.memory_kills.file()
     }
 
     pub(super) fn watchdog(&self) -> &Watchdog {
@@ -115,6 +123,7 @@ impl LocalNodes {
         peers: &[String],
         (secret, credentials): (String, Vec<String>),
         signals: &Signals,
+        mut starting: impl FnMut(),
     ) -> Result<Vec<Node>, Refusal> {
         let job = &self.job;
         let part = (PART.to_owned(), job.part());
@@ -139,9 +148,9 @@ impl LocalNodes {
             descriptors: self.descriptors,
             signals: signals.before(),
         };
-        let stdin = |rank| match job.input && rank == 0 {
-            true => Ok(Stdio::piped()),
-            false => stdin::none(),
+        let stdin = |rank| {
+            starting();
+            if job.input && rank == 0 { Ok(Stdio::piped()) } else { stdin::none() }
         };
         let listeners = std::mem::take(&mut self.listeners);
         spawn::start_all(&plan, listeners, &self.containment, stdin).map_err(refusal)
