@@ -25,7 +25,7 @@ const STEP: Duration = Duration::from_secs(5);
 /// Processor time within which nothing is done, in clock ticks.
 const NOTHING: u64 = 2;
 /// How long a job's processes may outlive a launcher that was killed.
-const WATCHDOG: Duration = Duration::from_secs(3);
+const LAUNCHER_KILLED_WAIT: Duration = Duration::from_secs(3);
 /// Between two looks.
 pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
@@ -119,11 +119,12 @@ impl Running {
                 (End::Hang(doing), self.start.elapsed())
             }
         };
-        let patience = if matches!(end, End::Signal(_)) { WATCHDOG } else { Duration::ZERO };
+        let patience =
+            if matches!(end, End::Signal(_)) { LAUNCHER_KILLED_WAIT } else { Duration::ZERO };
         let (orphans, left) = self.remains(patience);
         self.kill();
         let said = |lines: &(Lines, JoinHandle<()>)| {
-            let deadline = Instant::now() + WATCHDOG;
+            let deadline = Instant::now() + LAUNCHER_KILLED_WAIT;
             while !lines.1.is_finished() && Instant::now() < deadline {
                 thread::sleep(POLL_INTERVAL);
             }

@@ -3,7 +3,7 @@
 use super::containment::Containment;
 use super::error::LaunchError;
 use super::hostfile::Share;
-use super::hosts::{Findings, RemoteShell, examine};
+use super::hosts::{Findings, LaunchContext, examine};
 use super::options::PlaceArgs;
 use super::say;
 use super::signalfd::Signals;
@@ -114,7 +114,7 @@ fn look_elsewhere(
     let signals = Signals::block().map_err(|e| refused("signals", e))?;
     let containment =
         Containment::take(Ward::Launcher, &job, &format!("MULTIGRAIN_JOB={job}"), hosts)?;
-    let shell = RemoteShell {
+    let context = LaunchContext {
         place: &args.place,
         shares,
         allocation,
@@ -123,7 +123,7 @@ fn look_elsewhere(
         watchdog: containment.watchdog(),
         signals: &signals,
     };
-    let result = examine(&shell, needs, args.command.first().map(PathBuf::as_path));
+    let result = examine(&context, needs, args.command.first().map(PathBuf::as_path));
     containment.end();
     result
 }

@@ -6,7 +6,7 @@
 use super::control::Channel;
 use super::escalation::{Terminated, kill_after};
 use super::event_source::Source;
-use super::hosts::{Agents, Request as ToAgents};
+use super::hosts::{Agents, Request};
 use super::leftovers;
 use super::memory_kills::MemoryKills;
 use super::output::{Format, Pipe};
@@ -381,7 +381,7 @@ impl<'a> Job<'a> {
         self.course.wall.get_or_insert(now);
         // The nodes are not reaped yet, so their process groups cannot be somebody else's.
         self.signal_nodes(Signal::KILL);
-        self.agents.tell_all(&ToAgents::Sweep);
+        self.agents.tell_all(&Request::Sweep);
         if !leftovers::sees_processes() {
             self.settings.watchdog.kill_group();
         }

@@ -76,7 +76,7 @@ use apps::App;
 use containment::Containment;
 use error::LaunchError;
 use hostfile::Share;
-use hosts::{RemoteShell, Start};
+use hosts::{LaunchContext, Start};
 use job::{Job, Nodes, Settings};
 use listen::ListenAt;
 use memory_kills::MemoryKills;
@@ -168,9 +168,9 @@ fn launch(args: &RunArgs) -> Result<u8, LaunchError> {
             let (watchdog, signals, input) =
                 (containment.watchdog(), &signals, stdin::is_for_nodes());
             let (began, timeout, allocation) = (start, args.limits.timeout, allocation.as_ref());
-            let shell =
-                RemoteShell { place, shares, allocation, began, timeout, watchdog, signals };
-            let start = Start { shell, args, job: job.as_str(), input };
+            let context =
+                LaunchContext { place, shares, allocation, began, timeout, watchdog, signals };
+            let start = Start { context, args, job: job.as_str(), input };
             start.run(&secret, &credentials).map(Nodes::Hosts)
         }
     };

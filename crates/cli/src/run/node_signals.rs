@@ -5,7 +5,7 @@
 //! reads its own signals in [`super::signalfd`]; processes that left their group in [`super::leftovers`].
 
 use super::escalation::{Terminated, kill_after};
-use super::hosts::Request as ToAgents;
+use super::hosts::Request;
 use super::job::Job;
 use super::verdict::EndedBy;
 use rustix::process::{Signal, getpid, kill_process, kill_process_group};
@@ -45,7 +45,7 @@ impl Job<'_> {
         for (pid, _) in self.nodes.iter().filter_map(|live| live.process.as_ref()) {
             let _ = kill_process_group(*pid, signal);
         }
-        self.agents.tell_all(&ToAgents::Signal(signal.as_raw()));
+        self.agents.tell_all(&Request::Signal(signal.as_raw()));
     }
 
     /// Ctrl-Z stops the nodes with the launcher, and `fg` wakes them with it.

@@ -40,7 +40,7 @@ impl Job<'_> {
     }
 
     pub(super) fn on_agent_stderr(&mut self, host: usize, buffer: &mut [u8]) {
-        for line in self.agents.stderr_lines(host, buffer) {
+        for line in self.agents.read_stderr(host, buffer) {
             let line = format!("{}: {line}", self.agents.host(host));
             self.reports.agent_stderr(host, line, self.now());
         }
@@ -91,7 +91,7 @@ impl Job<'_> {
                 own(0)?;
                 self.input.feed.iter_mut().for_each(|feed| feed.has_taken(bytes))
             }
-            AgentEvent::Swept => self.agents.is_swept(host),
+            AgentEvent::Swept => self.agents.set_swept(host),
             // What the agent had to tell before is here.
             AgentEvent::Heartbeat { .. } => {
                 let heard = self.now().saturating_sub(self.agents.heard_before(host));

@@ -177,7 +177,7 @@ impl AgentHandle {
     }
 
     /// Nothing of its nodes is left.
-    pub(super) fn has_swept(&mut self) {
+    pub(super) fn set_swept(&mut self) {
         self.swept = true;
     }
 
@@ -196,8 +196,8 @@ impl AgentHandle {
         (self.channel.backlog() > 0).then(|| self.channel.output())
     }
 
-    /// What to wait for stderr_lines on.
-    pub(super) fn stderr_lines(&self) -> Option<BorrowedFd<'_>> {
+    /// What to wait for lines of stderr on.
+    pub(super) fn stderr(&self) -> Option<BorrowedFd<'_>> {
         self.stderr_lines.fd.as_ref().map(AsFd::as_fd)
     }
 
@@ -367,7 +367,7 @@ impl AgentHandle {
     }
 
     /// Reads what the command and the host's shell write to stderr: whole lines.
-    pub(super) fn read_stderr_lines(&mut self, buffer: &mut [u8]) -> Vec<String> {
+    pub(super) fn read_stderr(&mut self, buffer: &mut [u8]) -> Vec<String> {
         self.stderr_lines.read(buffer)
     }
 
@@ -379,7 +379,7 @@ impl AgentHandle {
         let mut buffer = [0; 4 << 10];
         for _ in 0..16 {
             let before = self.stderr_lines.fd.is_some();
-            let lines = self.read_stderr_lines(&mut buffer);
+            let lines = self.read_stderr(&mut buffer);
             if !before || lines.is_empty() {
                 break;
             }

@@ -64,7 +64,7 @@ impl Agents {
     pub(in super::super) fn register(&self, set: &OwnedFd) -> io::Result<()> {
         for (host, handle) in self.handles.iter().enumerate() {
             epoll::add(set, handle.input(), Source::Agent(host).data(), EventFlags::IN)?;
-            if let Some(stderr_lines) = handle.stderr_lines() {
+            if let Some(stderr_lines) = handle.stderr() {
                 epoll::add(set, stderr_lines, Source::AgentStderr(host).data(), EventFlags::IN)?;
             }
         }
@@ -158,9 +158,9 @@ impl Agents {
     }
 
     /// What the command that leads to a host, and the shell there, write to stderr.
-    pub(in super::super) fn stderr_lines(&mut self, host: usize, buffer: &mut [u8]) -> Vec<String> {
+    pub(in super::super) fn read_stderr(&mut self, host: usize, buffer: &mut [u8]) -> Vec<String> {
         // At their end, the closed descriptor leaves the set by itself.
-        self.handles[host].read_stderr_lines(buffer)
+        self.handles[host].read_stderr(buffer)
     }
 
     /// How long ago a host was asked what it answered last.
@@ -179,8 +179,8 @@ impl Agents {
     }
 
     /// Nothing of this host's nodes is left.
-    pub(in super::super) fn is_swept(&mut self, host: usize) {
-        self.handles[host].has_swept();
+    pub(in super::super) fn set_swept(&mut self, host: usize) {
+        self.handles[host].set_swept();
     }
 
     /// Whether nothing is left on any host that can be asked.

@@ -6,7 +6,7 @@ use super::agent_handle::NOT_STARTED;
 use super::builds;
 use super::links;
 use super::messages::{AgentEvent, Examination, Examined, Request};
-use super::remote_shell::RemoteShell;
+use super::remote_shell::LaunchContext;
 use crate::host::{Finding, Needs};
 use multigrain_transport::Authority;
 use multigrain_transport::interfaces;
@@ -26,37 +26,37 @@ pub(in super::super) type Findings = Vec<(String, Vec<Finding>)>;
 /// # Errors
 /// The user wants out, or this host cannot have so many agents.
 pub(in super::super) fn examine(
-    shell: &RemoteShell<'_>,
+    context: &LaunchContext<'_>,
     needs: impl Fn(&Share) -> Needs,
     program: Option<&Path>,
 ) -> Result<Findings, LaunchError> {
     let directory = std::env::current_dir();
     let directory = directory
-        .map_err(|error| LaunchError::system("the current directory", shell.nodes(), error))?;
-    let mut agents = match shell.agents(false) {
+        .map_err(|error| LaunchError::system("the current directory", context.nodes(), error))?;
+    let mut agents = match context.agents(false) {
         Ok(agents) => agents,
-        Err(LaunchError::Host { why, .. }) => return Ok(none_started(shell, &why)),
+        Err(LaunchError::Host { why, .. }) => return Ok(none_started(context, &why)),
         Err(error) => return Err(error),
     };
-    for (handle, share) in agents.handles.iter_mut().zip(shell.shares) {
+    for (handle, share) in agents.handles.iter_mut().zip(context.shares) {
         handle.tell(&Request::Examine(Examination {
             needs: needs(share),
             directory: directory.as_os_str().as_bytes().to_vec(),
             program: program.map(|program| program.as_os_str().as_bytes().to_vec()),
         }));
     }
-    let answers = shell.gather_each(&mut agents, AgentEvent::examined)?;
+    let answers = context.gather_each(&mut agents, AgentEvent::examined)?;
     let now = SystemTime::now();
     let mut found: Findings = Vec::new();
-    for ((share, answer), handle) in shell.shares.iter().zip(&answers).zip(&agents.handles) {
-        let mut findings = vec![reached(answer, || shell.advice(handle))];
+    for ((share, answer), handle) in context.shares.iter().zip(&answers).zip(&agents.handles) {
+        let mut findings = vec![reached(answer, || context.advice(handle))];
         if let Ok(examined) = answer {
             findings.push(clock(examined, now));
             findings.extend(examined.findings.iter().cloned());
         }
         found.push((share.host.clone(), findings));
     }
-    let answered: Vec<(&str, &Examined)> = shell
+    let answered: Vec<(&str, &Examined)> = context
         .shares
         .iter()
         .zip(&answers)
@@ -72,7 +72,7 @@ pub(in super::super) fn examine(
             add(host, finding);
         }
     }
-    match meet(shell, &answered) {
+    match meet(context, &answered) {
         Ok(chosen) => {
             for (&(host, _), at) in answered.iter().zip(&chosen) {
                 add(host, Finding::fine("meeting at", at.to_string()));
@@ -82,8 +82,8 @@ pub(in super::super) fn examine(
                 answer.as_ref().ok().and_then(|_| chosen.next())
             };
             let addresses: Vec<_> = answers.iter().map(of).collect();
-            for (place, finding) in links::links(shell, &mut agents, &addresses)? {
-                add(&shell.shares[place].host, finding);
+            for (place, finding) in links::links(context, &mut agents, &addresses)? {
+                add(&context.shares[place].host, finding);
             }
         }
         Err((host, finding)) => add(host, finding),
@@ -92,10 +92,10 @@ pub(in super::super) fn examine(
 }
 
 /// Nothing leads to any host.
-fn none_started(shell: &RemoteShell<'_>, why: &str) -> Findings {
+fn none_started(context: &LaunchContext<'_>, why: &str) -> Findings {
     let (found, remedy) = why.rsplit_once("; ").unwrap_or((why, ""));
     let finding = Finding::prevents("reached", found, "no node runs there", remedy);
-    shell.shares.iter().map(|share| (share.host.clone(), vec![finding.clone()])).collect()
+    context.shares.iter().map(|share| (share.host.clone(), vec![finding.clone()])).collect()
 }
 
 /// Whether there was an answer, which only an agent of the same build gives.
@@ -166,14 +166,14 @@ fn files<'a>(hosts: &[(&'a str, &Examined)]) -> Vec<(&'a str, Finding)> {
 
 /// Where the hosts would meet, if there are several; or which of them the others do not find.
 fn meet<'a>(
-    shell: &RemoteShell<'_>,
+    context: &LaunchContext<'_>,
     hosts: &[(&'a str, &Examined)],
 ) -> Result<Vec<IpAddr>, (&'a str, Finding)> {
     if hosts.len() < 2 {
         return Ok(Vec::new());
     }
     let places: Vec<_> = hosts.iter().map(|(_, examined)| examined.addresses.clone()).collect();
-    let chosen = interfaces::choose(&places, shell.place.interface.as_ref());
+    let chosen = interfaces::choose(&places, context.place.interface.as_ref());
     chosen.map_err(|(host, why)| {
         let (found, remedy) =
             why.split_once("; ").unwrap_or((why.as_str(), "name another --interface"));

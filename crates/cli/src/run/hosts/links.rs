@@ -4,7 +4,7 @@
 use super::super::error::LaunchError;
 use super::agents::Agents;
 use super::messages::{ANSWER_WAIT, AgentEvent, Request};
-use super::remote_shell::RemoteShell;
+use super::remote_shell::LaunchContext;
 use crate::host::Finding;
 use multigrain_types::tree::{Fan, Tree};
 use std::net::IpAddr;
@@ -21,17 +21,17 @@ const ALL_PAIRS: usize = 64;
 /// # Errors
 /// The user wants out.
 pub(super) fn links(
-    shell: &RemoteShell<'_>,
+    context: &LaunchContext<'_>,
     agents: &mut Agents,
     addresses: &[Option<IpAddr>],
 ) -> Result<Vec<(usize, Finding)>, LaunchError> {
     if addresses.iter().flatten().count() < 2 {
         return Ok(Vec::new());
     }
-    let ports = shell.place.ports;
+    let ports = context.place.ports;
     let hosts = u32::try_from(addresses.len()).unwrap_or(u32::MAX);
     // Each answer has a time of its own.
-    let again = || RemoteShell { began: Instant::now() + ANSWER_WAIT, ..*shell };
+    let again = || LaunchContext { began: Instant::now() + ANSWER_WAIT, ..*context };
     for (handle, at) in agents.handles.iter_mut().zip(addresses) {
         at.iter().for_each(|&at| handle.tell(&Request::Listen { at, ports, hosts }));
     }
@@ -70,10 +70,10 @@ pub(super) fn links(
         let failed =
             others.iter().zip(&said).filter_map(|(to, said)| Some((to, said.as_ref().err()?)));
         let failed: Vec<_> =
-            failed.map(|(to, why)| (place, unreached(shell, place, to, why))).collect();
+            failed.map(|(to, why)| (place, unreached(context, place, to, why))).collect();
         if failed.is_empty() {
             let names: Vec<&str> =
-                others.iter().map(|(one, _)| shell.shares[*one].host.as_str()).collect();
+                others.iter().map(|(one, _)| context.shares[*one].host.as_str()).collect();
             found.push((place, Finding::fine(CHECK, format!("reaches {}", names.join(", ")))));
         }
         found.extend(failed);
@@ -94,13 +94,13 @@ fn not_tried(error: &LaunchError) -> Finding {
 
 /// One host does not reach another.
 fn unreached(
-    shell: &RemoteShell<'_>,
+    context: &LaunchContext<'_>,
     place: usize,
     (to, address): &(usize, String),
     why: &str,
 ) -> Finding {
-    let found = format!("cannot reach {} at {address}: {why}", shell.shares[*to].host);
-    let remedy = match shell.place.ports {
+    let found = format!("cannot reach {} at {address}: {why}", context.shares[*to].host);
+    let remedy = match context.place.ports {
         Some(ports) => format!(
             "let --ports ({ports}) through where a firewall drops them, or name another network by --interface"
         ),
@@ -109,7 +109,8 @@ fn unreached(
                 .to_owned()
         }
     };
-    let small = u16::try_from(shell.nodes()).is_ok_and(|n| Tree::new(n, Fan::default()).is_flat());
+    let small =
+        u16::try_from(context.nodes()).is_ok_and(|n| Tree::new(n, Fan::default()).is_flat());
     // In a small job higher ranks connect to lower ones, and nobody else to anybody.
     match small && place < *to {
         true => Finding::limits(CHECK, found, "only jobs of more than 8 nodes need it", remedy),

@@ -31,5 +31,5 @@ pub(super) use agents::Agents;
 pub(crate) use builds::own as build;
 pub(super) use examine::{Findings, examine};
 pub(super) use messages::{AgentEvent, Request, Stream};
-pub(super) use remote_shell::RemoteShell;
+pub(super) use remote_shell::LaunchContext;
 pub(super) use start::Start;

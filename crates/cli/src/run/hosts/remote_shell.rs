@@ -44,7 +44,7 @@ const NOT_FOUND: i32 = 127;
 const POLL_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// What it takes to reach the hosts.
-pub(in super::super) struct RemoteShell<'a> {
+pub(in super::super) struct LaunchContext<'a> {
     pub(in super::super) place: &'a PlaceArgs,
     pub(in super::super) shares: &'a [Share],
     /// What the hosts are of, if they are allocated.
@@ -59,7 +59,7 @@ pub(in super::super) struct RemoteShell<'a> {
 /// What each host has answered, if it has; or why it never will.
 type Answers<T> = Vec<Option<Result<T, LaunchError>>>;
 
-impl RemoteShell<'_> {
+impl LaunchContext<'_> {
     /// Nodes of the job.
     pub(in super::super) fn nodes(&self) -> u32 {
         self.shares.last().map_or(0, |share| share.ranks.end)
@@ -193,7 +193,7 @@ impl RemoteShell<'_> {
             let own = agents.own.clone();
             for (handle, answer) in agents.handles.iter_mut().zip(&mut answers) {
                 handle.beat();
-                let _ = handle.read_stderr_lines(&mut buffer);
+                let _ = handle.read_stderr(&mut buffer);
                 if !handle.is_there() {
                     continue;
                 }
@@ -274,7 +274,7 @@ fn wait(handles: &[AgentHandle], signals: &Signals) {
     for handle in handles.iter().filter(|handle| handle.is_there()) {
         let input = (!handle.is_full()).then(|| handle.input());
         set.extend(input.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
-        let stderr_lines = handle.stderr_lines();
+        let stderr_lines = handle.stderr();
         set.extend(stderr_lines.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
         set.extend(handle.output().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::OUT)));
     }

@@ -9,7 +9,7 @@ use super::agent_handle::AgentHandle;
 use super::agents::Agents;
 use super::builds;
 use super::messages::{AgentEvent, Found, JobDescription, Request};
-use super::remote_shell::RemoteShell;
+use super::remote_shell::LaunchContext;
 use multigrain_transport::interfaces::{self, HostAddresses};
 use multigrain_transport::{AddressKind, Transport};
 use multigrain_types::exit_codes::LAUNCHER_FAILED;
@@ -18,7 +18,7 @@ use std::os::unix::ffi::OsStrExt;
 
 /// What a start on many hosts needs.
 pub(in super::super) struct Start<'a> {
-    pub(in super::super) shell: RemoteShell<'a>,
+    pub(in super::super) context: LaunchContext<'a>,
     pub(in super::super) args: &'a RunArgs,
     pub(in super::super) job: &'a str,
     /// Whether node 0 gets input.
@@ -36,7 +36,7 @@ impl Start<'_> {
         if let Some(why) = environment::refusal(&variables) {
             return Err(LaunchError::Refused(why));
         }
-        let (shell, shares) = (&self.shell, self.shell.shares);
+        let (context, shares) = (&self.context, self.context.shares);
         let transport = self.args.links.transport();
         if !transport.uses(AddressKind::Tcp) && shares.len() > 1 {
             let others = Transport::that_use(AddressKind::Tcp);
@@ -46,9 +46,9 @@ impl Start<'_> {
             );
             return Err(LaunchError::Refused(why));
         }
-        let mut agents = shell.agents(self.input)?;
+        let mut agents = context.agents(self.input)?;
         self.look(&mut agents, &variables)?;
-        let found = shell.gather(&mut agents, AgentEvent::prepared)?;
+        let found = context.gather(&mut agents, AgentEvent::prepared)?;
         self.compare(&found)?;
         for (handle, found) in agents.handles.iter_mut().zip(&found) {
             if let Some(group) = &found.group {
@@ -66,7 +66,7 @@ impl Start<'_> {
                 ports: self.args.place.ports,
             });
         }
-        let bound = shell.gather(&mut agents, AgentEvent::bound)?;
+        let bound = context.gather(&mut agents, AgentEvent::bound)?;
         check_nodes(shares, bound.iter().map(|(near, far)| [near.len(), far.len()]))?;
         for (host, handle) in agents.handles.iter_mut().enumerate() {
             let seen = |(of, (near, far)): (usize, &(Vec<String>, Vec<String>))| {
@@ -80,7 +80,7 @@ impl Start<'_> {
                 credentials: own.cloned().collect(),
             });
         }
-        let pids = shell.gather(&mut agents, AgentEvent::started)?;
+        let pids = context.gather(&mut agents, AgentEvent::started)?;
         check_nodes(shares, pids.iter().map(|pids| [pids.len(); 2]))?;
         agents.pids = pids.concat();
         agents.handles.iter_mut().for_each(AgentHandle::restart_timer);
@@ -89,7 +89,7 @@ impl Start<'_> {
 
     /// Has all agents look at their hosts.
     fn look(&self, agents: &mut Agents, variables: &[(String, String)]) -> Result<(), LaunchError> {
-        let nodes = self.shell.nodes();
+        let nodes = self.context.nodes();
         let directory = std::env::current_dir();
         let directory = directory
             .map_err(|error| LaunchError::system("the current directory", nodes, error))?;
@@ -104,14 +104,14 @@ impl Start<'_> {
                 variables: variables.to_vec(),
                 input: self.input,
             };
-            handle.sweep_by(self.shell.sweep(handle.host(), &job.mark()));
+            handle.sweep_by(self.context.sweep(handle.host(), &job.mark()));
             handle.tell(&Request::Prepare(job));
         }
         Ok(())
     }
 
     fn compare(&self, found: &[Found]) -> Result<(), LaunchError> {
-        let names = self.shell.shares.iter().map(|share| share.host.as_str());
+        let names = self.context.shares.iter().map(|share| share.host.as_str());
         let hosts: Vec<_> = names.zip(found.iter().map(|found| found.files.as_slice())).collect();
         builds::difference(&hosts).map_or(Ok(()), |why| Err(LaunchError::Different(why)))
     }
@@ -127,7 +127,7 @@ impl Start<'_> {
         let chosen = interfaces::choose(&hosts, interface);
         let option = if interface.is_some() { "--interface: " } else { "" };
         let refused = |(place, why): (usize, String)| {
-            LaunchError::of_host(&self.shell.shares[place].host, 2, format!("{option}{why}"))
+            LaunchError::of_host(&self.context.shares[place].host, 2, format!("{option}{why}"))
         };
         let chosen = chosen.map_err(refused)?;
         Ok(chosen.into_iter().map(|address| (!alone).then_some(address)).collect())
