@@ -62,6 +62,11 @@ say "pkg-config, shared"
 # shellcheck disable=SC2046 # words, not one argument
 cc -D_GNU_SOURCE "$program" -o "$dir/shared" $(pkg-config --cflags --libs multigrain)
 readelf -d "$dir/shared" | grep -q 'NEEDED.*libmultigrain\.so\.0\]'
+
+# A source of entropy that takes 25 ms of each node's start (ADR 38).
+if nm "$prefix/lib/libmultigrain.a" 2>"$said" | grep -q ' jent_'; then
+    failed "AWS-LC gathers entropy of its own"
+fi
 "$prefix/bin/multigrain" run -n 2 "$dir/shared"
 
 say "PORTING: the whole program, with pthreads and ported to C and C++"

@@ -13,7 +13,7 @@ use multigrain_types::{Access, AreaId, MinipageId};
 use crate::atomic_table::{ZeroTable, ZeroValid};
 use crate::error::MemoryError;
 use crate::layout::{Area, MAX_AREAS, Shape, VIEW_ALIGN, VIEWS_BASE, VIEWS_END, index};
-use crate::names::SegmentId;
+use crate::segment_id::SegmentId;
 
 const CHUNKS: usize = (VIEWS_END - VIEWS_BASE) / VIEW_ALIGN;
 

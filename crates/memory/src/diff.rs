@@ -19,10 +19,10 @@
 #![expect(unsafe_code, reason = "reads and writes pages that applications write, by pointer")]
 
 mod apply;
+mod compare;
 mod encode;
 mod format;
 mod kernel;
-mod lines;
 #[cfg(test)]
 mod tests;
 #[cfg(target_arch = "x86_64")]

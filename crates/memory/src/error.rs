@@ -5,7 +5,9 @@
 use multigrain_types::{AreaId, MinipageId};
 use rustix::io::Errno;
 
-use crate::names::{AccessPath, GuardKind, SegmentId};
+use crate::access_path::AccessPath;
+use crate::guard_kind::GuardKind;
+use crate::segment_id::SegmentId;
 
 /// An error of the memory layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -11,8 +11,9 @@ use std::os::fd::RawFd;
 use multigrain_types::{Access, PAGE_BYTES};
 use rustix::mm::ProtFlags;
 
+use crate::access_path::AccessPath;
 use crate::error::MemoryError;
-use crate::names::{AccessPath, GuardKind};
+use crate::guard_kind::GuardKind;
 use crate::object::Object;
 
 mod mprotect;

@@ -16,6 +16,7 @@
 #[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
 compile_error!("multigrain-memory needs 64-bit Linux");
 
+mod access_path;
 pub mod address_reserve;
 mod areas;
 mod atomic_table;
@@ -26,29 +27,32 @@ mod discard;
 mod error;
 mod export;
 mod guard;
+mod guard_kind;
 mod layout;
 mod memory;
-mod names;
 mod object;
 mod privileged;
 mod segment;
+mod segment_id;
 mod segments;
 mod shortage;
 mod signal_frame;
 mod track;
 mod twins;
 
+pub use access_path::AccessPath;
 pub use areas::Minipages;
 pub use error::MemoryError;
 pub use export::Export;
 pub use guard::GuardChoice;
+pub use guard_kind::GuardKind;
 pub use layout::{
     Area, GROUP_PAGES, MAX_AREAS, MAX_MINIPAGE_BYTES, MIN_SLOT_BYTES, Shape, VIEW_ALIGN,
     VIEWS_BASE, VIEWS_END,
 };
 pub use memory::{Config, Memory};
-pub use names::{AccessPath, GuardKind, SegmentId};
 pub use object::{MOST_OBJECT_BYTES, Object};
+pub use segment_id::SegmentId;
 pub use segments::MAX_SEGMENTS;
 pub use signal_frame::{Trap, instruction};
 pub use track::TrackingKind;

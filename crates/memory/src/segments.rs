@@ -12,9 +12,9 @@ use multigrain_types::{AreaId, PAGE_BYTES, SegmentPolicy};
 
 use crate::error::MemoryError;
 use crate::layout::{PRIVILEGED_BASE, VIEWS_BASE, VIEWS_END, index};
-use crate::names::SegmentId;
 use crate::object::Object;
 use crate::segment::Segment;
+use crate::segment_id::SegmentId;
 
 /// Segments that a node can have.
 pub const MAX_SEGMENTS: usize = 64;

@@ -1,7 +1,7 @@
 //! Applying a diff: writes the bytes that its records name.
 
+use super::compare::{Lines, store_masked};
 use super::format::{Diff, Record, word_bits};
-use super::lines::{Lines, store_masked};
 use super::{LINE_BYTES, Others, WORD_BYTES};
 
 /// [`Diff::apply`] by the lines of a kernel. Inlined into a function with its features.

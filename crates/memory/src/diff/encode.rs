@@ -1,7 +1,7 @@
 //! Encoding a diff: compares page and twin line by line, and appends records.
 
+use super::compare::{Lines, load_short};
 use super::format::{COUNT_BYTES, HEADER_BYTES, MASK_AT, word_bits};
-use super::lines::{Lines, load_short};
 use super::{LINE_BYTES, MAX_PAGE_BYTES, WHOLE, WORD_BYTES};
 
 /// What a line takes at most: a record that is no run, or a run of its own.

@@ -3,8 +3,8 @@
 use core::fmt;
 use core::sync::atomic::{AtomicU8, Ordering};
 
+use super::compare::Scalar;
 use super::format::Diff;
-use super::lines::Scalar;
 #[cfg(target_arch = "x86_64")]
 use super::x86;
 use super::{Others, apply, encode};

@@ -11,8 +11,8 @@ use core::arch::x86_64::{
     _mm512_mask_storeu_epi8, _mm512_storeu_si512,
 };
 
+use super::compare::Lines;
 use super::format::Diff;
-use super::lines::Lines;
 use super::{Others, apply, encode};
 
 /// Half a line.

@@ -13,7 +13,7 @@ use rustix::mm::{MprotectFlags, ProtFlags, mprotect};
 
 use super::{Guard, Vpages};
 use crate::error::MemoryError;
-use crate::names::GuardKind;
+use crate::guard_kind::GuardKind;
 use crate::privileged::allocate;
 use crate::shortage::is_unmapped;
 

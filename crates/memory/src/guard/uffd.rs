@@ -20,7 +20,7 @@ use super::uffd_ioctl::{Features, Register, Userfault};
 use super::{Guard, Vpages};
 use crate::descriptor::placed;
 use crate::error::MemoryError;
-use crate::names::GuardKind;
+use crate::guard_kind::GuardKind;
 use crate::privileged::{allocate, touch};
 use crate::shortage::is_unmapped;
 

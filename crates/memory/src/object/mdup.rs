@@ -9,9 +9,9 @@ use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 
 use super::duplicates::{Call, Original};
 use super::whole_pages;
+use crate::access_path::AccessPath;
 use crate::error::MemoryError;
 use crate::layout::index;
-use crate::names::AccessPath;
 use crate::shortage::address_limit;
 
 pub(super) fn new(bytes: u64) -> Result<Original, MemoryError> {

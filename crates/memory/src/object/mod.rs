@@ -32,9 +32,9 @@ use rustix::mm::{
 };
 use rustix::process::{Resource, getrlimit};
 
+use crate::access_path::AccessPath;
 use crate::error::MemoryError;
 use crate::layout::{VIEWS_BASE, VIEWS_END, index};
-use crate::names::AccessPath;
 
 mod adopted;
 mod duplicates;

@@ -14,9 +14,9 @@ use rustix::io::Errno;
 
 use super::duplicates::{Call, Original};
 use super::whole_pages;
+use crate::access_path::AccessPath;
 use crate::error::MemoryError;
 use crate::layout::index;
-use crate::names::AccessPath;
 use crate::shortage::address_limit;
 
 /// A segment of its own.

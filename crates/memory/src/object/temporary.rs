@@ -13,9 +13,9 @@ use rustix::io::Errno;
 use rustix::mm::ProtFlags;
 
 use super::{Backing, Over, map_file, set_length, whole_pages};
+use crate::access_path::AccessPath;
 use crate::descriptor::placed;
 use crate::error::MemoryError;
-use crate::names::AccessPath;
 
 #[derive(Debug)]
 pub(super) struct Temporary {

@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 use crate::context::{EngineContext, Illegal};
 use crate::effect::{AckFrom, Effect, Effects};
 use crate::message::{Kind, MgsMessage};
-use crate::mgs::marks::mark;
+use crate::mgs::row_coverage::mark;
 use crate::mutant_macro::mutant;
 
 /// A node's state for one minipage.

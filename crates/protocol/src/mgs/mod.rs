@@ -14,7 +14,7 @@
 //! On the home the client's copy is the home copy itself: it has no twin and sends no bytes.
 
 mod client;
-pub mod marks;
+pub mod row_coverage;
 mod server;
 
 pub use client::{Client, ClientEvent};

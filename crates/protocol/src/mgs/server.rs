@@ -5,7 +5,7 @@ use multigrain_types::NodeId;
 use crate::context::{EngineContext, Illegal};
 use crate::effect::{Effect, Effects};
 use crate::message::MgsMessage;
-use crate::mgs::marks::mark;
+use crate::mgs::row_coverage::mark;
 use crate::mutant_macro::mutant;
 use crate::nodeset::NodeSet;
 

@@ -13,7 +13,7 @@ mod table;
 
 use multigrain_protocol::Kind;
 #[cfg(debug_assertions)]
-use multigrain_protocol::mgs::marks;
+use multigrain_protocol::mgs::row_coverage;
 use multigrain_types::Consistency;
 
 use crate::cluster::Cluster;
@@ -30,6 +30,6 @@ fn shared(nodes: u16, readers: &[u16], writers: &[u16]) -> Cluster {
     readers.iter().for_each(|&reader| cluster.access(reader, Kind::Read));
     writers.iter().for_each(|&writer| cluster.access(writer, Kind::Write));
     #[cfg(debug_assertions)]
-    drop(marks::take_reached());
+    drop(row_coverage::take_reached());
     cluster
 }

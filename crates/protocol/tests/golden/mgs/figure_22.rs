@@ -8,7 +8,7 @@ mod server;
 mod words;
 
 use multigrain_protocol::MgsMessage;
-use multigrain_protocol::mgs::marks::Mark;
+use multigrain_protocol::mgs::row_coverage::Mark;
 
 /// A row of Figure 22, in the paper's symbols: `+=` and `-=` on sets, `0` for the empty one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use core::fmt::Write as _;
 use std::collections::BTreeMap;
 use std::{env, fs};
 
-use multigrain_protocol::mgs::marks::{self, Mark};
+use multigrain_protocol::mgs::row_coverage::{self, Mark};
 use multigrain_protocol::{Message, Words};
 
 use super::figure_22::{ADDITIONS, MESSAGES, Ours, ROWS, Word};
@@ -68,9 +68,9 @@ const SCENARIOS: &[Scenario] = &scenarios! {
 fn reached() -> BTreeMap<Mark, &'static str> {
     let mut reached: BTreeMap<Mark, (&str, usize)> = BTreeMap::new();
     for &(name, scenario) in SCENARIOS {
-        drop(marks::take_reached());
+        drop(row_coverage::take_reached());
         scenario();
-        let marks = marks::take_reached();
+        let marks = row_coverage::take_reached();
         for &mark in &marks {
             let plainest = reached.entry(mark).or_insert((name, marks.len()));
             if marks.len() < plainest.1 {

@@ -11,14 +11,14 @@ pub use self::reached::{Mark, take_reached};
 macro_rules! mark {
     ($row:ident) => {
         #[cfg(debug_assertions)]
-        $crate::mgs::marks::note($crate::mgs::marks::Mark::$row);
+        $crate::mgs::row_coverage::note($crate::mgs::row_coverage::Mark::$row);
     };
     ($row:ident, or $other:ident if $condition:expr) => {
         #[cfg(debug_assertions)]
-        $crate::mgs::marks::note(if $condition {
-            $crate::mgs::marks::Mark::$other
+        $crate::mgs::row_coverage::note(if $condition {
+            $crate::mgs::row_coverage::Mark::$other
         } else {
-            $crate::mgs::marks::Mark::$row
+            $crate::mgs::row_coverage::Mark::$row
         });
     };
 }
