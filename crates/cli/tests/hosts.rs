@@ -236,6 +236,18 @@ fn an_agent_that_refuses_with_success_is_a_failure_in_plain_text() {
     );
 }
 
+/// Its library was said to be missing there.
+#[test]
+fn a_host_without_descriptors_says_so() {
+    let ended = run(job("--hosts a,tight", "").arg("true"));
+    let line = "true: its loader cannot be started: Too many open files (os error 24)";
+    assert_eq!(ended.code, Some(125), "{ended:?}");
+    assert!(
+        ended.line().starts_with("multigrain: host tight: ") && ended.line().ends_with(line),
+        "{ended:?}"
+    );
+}
+
 /// An agent that starts one node after the other answers nothing meanwhile.
 #[test]
 fn a_host_may_take_longer_to_start_its_nodes_than_an_agent_may_be_silent() {

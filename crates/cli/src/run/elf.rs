@@ -6,6 +6,7 @@ use object::read::ReadCache;
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
 use std::ffi::OsStr;
 use std::fs::File;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -68,15 +69,22 @@ pub(super) fn is_linked_with_us(program: &Path) -> bool {
 const LIBRARY: &[u8] = b"libmultigrain.so";
 
 /// What the program's own loader lists, without running any of the program; none for one without a loader.
-pub(super) fn listed_libraries(program: &Path, variables: &[(String, String)]) -> Option<Output> {
-    let mut command = Command::new(loader_of(program)?);
+///
+/// # Errors
+/// The loader cannot be started.
+pub(super) fn listed_libraries(
+    program: &Path,
+    variables: &[(String, String)],
+) -> io::Result<Option<Output>> {
+    let Some(loader) = loader_of(program) else { return Ok(None) };
+    let mut command = Command::new(loader);
     command.arg("--list").arg(program).envs(variables.iter().map(|(name, value)| (name, value)));
-    command.stdin(Stdio::null()).output().ok()
+    command.stdin(Stdio::null()).output().map(Some)
 }
 
 /// Why the program cannot be loaded here, in the words of its loader.
 pub(super) fn refused_by_loader(program: &Path) -> Option<String> {
-    let Output { status, stderr, .. } = listed_libraries(program, &[])?;
+    let Output { status, stderr, .. } = listed_libraries(program, &[]).ok()??;
     let said = String::from_utf8_lossy(&stderr);
     let line = said.lines().find(|line| !line.trim().is_empty()).filter(|_| !status.success())?;
     let named = format!("{}: ", program.display());

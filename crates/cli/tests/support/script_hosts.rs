@@ -15,6 +15,7 @@ old) echo "multigrain agent, build 1234"; exec cat;;
 deaf) exec sleep 600;;
 quiet) exit 0;;
 late) sleep 1;;
+tight) ulimit -n 12;;
 liar)
     agent=${*#*\'}; agent=${agent%%\'*}
     build=$("$agent" --version); build=${build#*(}

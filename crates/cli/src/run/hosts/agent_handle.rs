@@ -258,9 +258,9 @@ impl AgentHandle {
         if self.has_banner && self.has_answered { self.silence() } else { None }
     }
 
-    /// Restarts its silence timer.
-    pub(super) fn restart_timer(&mut self) {
-        self.channel.restart_timer();
+    /// The nodes of all hosts run.
+    pub(super) fn start_channel(&mut self) {
+        self.channel.start();
     }
 
     /// So many bytes of output have come, while it is to hold them back or not.

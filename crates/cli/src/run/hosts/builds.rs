@@ -30,7 +30,7 @@ pub(super) fn of_program(path: &Path, variables: &[(String, String)]) -> io::Res
         Ok(Built { what, path: path.display().to_string(), build })
     };
     let mut files = vec![built("program", path)?];
-    if let Some(library) = library_of(path, variables) {
+    if let Some(library) = library_of(path, variables)? {
         files.push(built("library", &library)?);
     }
     Ok(files)
@@ -82,15 +82,21 @@ fn of(path: &Path) -> io::Result<String> {
 }
 
 /// The library that the program's own loader finds for it; none for a program that is linked without it.
-fn library_of(program: &Path, variables: &[(String, String)]) -> Option<PathBuf> {
-    let listed = elf::listed_libraries(program, variables)?.stdout;
+///
+/// # Errors
+/// The loader cannot be started: no process or descriptor is left here.
+fn library_of(program: &Path, variables: &[(String, String)]) -> io::Result<Option<PathBuf>> {
+    let listed = elf::listed_libraries(program, variables).map_err(|error| {
+        io::Error::new(error.kind(), format!("its loader cannot be started: {error}"))
+    })?;
+    let listed = listed.map(|output| output.stdout).unwrap_or_default();
     let listed = String::from_utf8_lossy(&listed);
-    listed.lines().find_map(|line| {
+    Ok(listed.lines().find_map(|line| {
         let (name, place) = line.trim().split_once(" => ")?;
         let (path, _) = place.rsplit_once(" (")?;
         let version = name.strip_prefix(LIBRARY)?;
         (version.is_empty() || version.starts_with('.')).then(|| PathBuf::from(path))
-    })
+    }))
 }
 
 #[cfg(test)]
@@ -127,7 +133,7 @@ mod tests {
         let text = of(Path::new("/etc/passwd")).unwrap();
         assert!(text.starts_with("contents "), "{text}");
         assert!(elf::loader_of(&exe).unwrap().is_absolute());
-        assert_eq!(library_of(&exe, &[]), None, "it is linked statically");
+        assert_eq!(library_of(&exe, &[]).unwrap(), None, "it is linked statically");
         assert!(of(Path::new("/no/such")).is_err());
     }
 }

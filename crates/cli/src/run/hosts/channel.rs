@@ -175,9 +175,14 @@ impl AgentChannel {
         self.other_end.suspects(Instant::now()).then(|| self.timeout())
     }
 
-    /// Restarts the silence timer.
+    /// The other end is there: its timeout begins.
     pub(super) fn restart_timer(&mut self) {
         self.other_end.restart(Instant::now());
+    }
+
+    /// The nodes run.
+    pub(super) fn start(&mut self) {
+        self.other_end.start(Instant::now());
     }
 }
 

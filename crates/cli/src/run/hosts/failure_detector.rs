@@ -13,10 +13,11 @@ use std::time::{Duration, Instant};
 pub(super) const PERIOD: Duration = Duration::from_millis(500);
 /// The timeout where nothing is late.
 const LEAST_TIMEOUT: Duration = Duration::from_secs(3);
-/// The timeout where everything is: as long as a verdict waits for what a host may have to say.
+/// The timeout where everything is, and before the nodes run, when nobody knows; as long as a verdict waits for what
+/// a host may have to say.
 const MOST_TIMEOUT: Duration = LATE_CAUSE_WAIT;
 /// The timeout in times between two arrivals; those of heartbeats are up to one and a half [`PERIOD`]s apart.
-const TIMES: u32 = 4;
+const TIMES: u32 = 3;
 /// For how long an arrival counts.
 const WINDOW: Duration = Duration::from_secs(10);
 
@@ -26,13 +27,15 @@ pub(super) struct FailureDetector {
     arrived: Instant,
     /// When it was last asked for.
     asked: Instant,
+    /// The nodes run.
+    started: bool,
     /// Times between two arrivals, and when they ended: of the last [`WINDOW`], each longer than all that follow.
     late: VecDeque<(Instant, Duration)>,
 }
 
 impl FailureDetector {
     pub(super) fn new(now: Instant) -> Self {
-        Self { arrived: now, asked: now, late: VecDeque::new() }
+        Self { arrived: now, asked: now, started: false, late: VecDeque::new() }
     }
 
     /// Something has arrived.
@@ -57,8 +60,17 @@ impl FailureDetector {
         *self = Self::new(now);
     }
 
+    /// The nodes run; silence counts from now on.
+    pub(super) fn start(&mut self, now: Instant) {
+        self.started = true;
+        self.arrived = now;
+    }
+
     /// How long it may be silent.
     pub(super) fn timeout(&self) -> Duration {
+        if !self.started {
+            return MOST_TIMEOUT;
+        }
         let longest = self.late.front().map_or(Duration::ZERO, |&(_, longest)| longest);
         longest.saturating_mul(TIMES).clamp(LEAST_TIMEOUT, MOST_TIMEOUT)
     }
@@ -79,12 +91,18 @@ impl FailureDetector {
 mod tests {
     use super::*;
 
+    fn started(now: Instant) -> FailureDetector {
+        let mut one = FailureDetector::new(now);
+        one.start(now);
+        one
+    }
+
     /// A detector to which messages came at these times, in milliseconds, and that is asked every 250 ms; when it
     /// suspects the other end.
     fn suspects_at(arrivals: &[u64]) -> u64 {
         let start = Instant::now();
         let at = |ms| start + Duration::from_millis(ms);
-        let mut one = FailureDetector::new(start);
+        let mut one = started(start);
         for ms in (0..).step_by(50) {
             for _ in arrivals.iter().filter(|&&arrival| arrival == ms) {
                 one.arrival(at(ms));
@@ -107,14 +125,14 @@ mod tests {
     fn what_was_late_may_be_as_late_again() {
         // A second and a half without anything, then three and a half, then nothing more.
         let busy = [500, 1_000, 2_000, 3_500, 7_000];
-        assert_eq!(suspects_at(&busy[..4]), 3_500 + 6_000);
+        assert_eq!(suspects_at(&busy[..4]), 3_500 + 4_500);
         assert_eq!(suspects_at(&busy), 17_000, "10 s are enough, whatever was before");
     }
 
     #[test]
     fn a_backlog_that_comes_at_once_does_not_make_it_forget() {
         let late: Vec<u64> = [500, 3_000].into_iter().chain([3_000; 100]).collect();
-        assert_eq!(suspects_at(&late), 13_000);
+        assert_eq!(suspects_at(&late), 3_000 + 7_500);
     }
 
     #[test]
@@ -123,16 +141,29 @@ mod tests {
         assert_eq!(suspects_at(&late), 13_000 + 3_000);
         let start = Instant::now();
         let mut one = FailureDetector::new(start);
-        one.arrival(start + Duration::from_secs(2));
-        one.restart(start + Duration::from_secs(2));
-        assert_eq!(one.timeout(), LEAST_TIMEOUT, "the time that a login took");
+        let at = |seconds| start + Duration::from_secs(seconds);
+        one.arrival(at(2));
+        one.restart(at(2));
+        one.start(at(3));
+        assert_eq!(one.timeout(), LEAST_TIMEOUT, "a login may take its time");
+    }
+
+    #[test]
+    fn nobody_knows_how_busy_a_host_is_before_its_nodes_run() {
+        let start = Instant::now();
+        let at = |ms| start + Duration::from_millis(ms);
+        let mut one = FailureDetector::new(start);
+        assert_eq!(one.timeout(), MOST_TIMEOUT);
+        one.arrival(at(2_000));
+        one.start(at(2_500));
+        assert_eq!(one.timeout(), Duration::from_secs(6), "by then it is known");
     }
 
     #[test]
     fn a_process_that_was_stopped_does_not_blame_the_other_end() {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
-        let mut one = FailureDetector::new(start);
+        let mut one = started(start);
         assert!(!one.suspects(at(60)));
         one.arrival(at(60));
         assert_eq!(one.timeout(), LEAST_TIMEOUT);

@@ -83,7 +83,7 @@ impl Start<'_> {
         let pids = context.gather(&mut agents, AgentEvent::started)?;
         check_nodes(shares, pids.iter().map(|pids| [pids.len(); 2]))?;
         agents.pids = pids.concat();
-        agents.handles.iter_mut().for_each(AgentHandle::restart_timer);
+        agents.handles.iter_mut().for_each(AgentHandle::start_channel);
         Ok(agents)
     }
 

@@ -312,6 +312,7 @@ impl Agent {
                 }
             }
         }
+        self.channel.start();
         self.channel.say(&AgentEvent::Started { pids });
     }
 
