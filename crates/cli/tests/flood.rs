@@ -27,9 +27,6 @@ const TELLER: usize = 0;
 const EARLY: u64 = 100;
 /// Connections that then say nothing, to each node.
 const SILENT: usize = 150;
-/// What a node that is flooded may say, in lines; it has a few for the first, then one
-/// each time their number has doubled.
-const LINES: usize = 30;
 
 #[test]
 fn a_job_under_a_flood_of_connections_ends_well_and_says_little() {
@@ -273,7 +270,7 @@ fn flooded_job(time: Duration) {
     assert!(refused > 500, "a flood of {refused} is none");
     let lines = told.own_lines();
     assert!(lines.iter().all(|line| line.contains("refused a connection from ")), "{lines:#?}");
-    assert!((1..=LINES * NODES).contains(&lines.len()), "{lines:#?}");
-    assert!(lines.iter().any(|line| line.contains(" refused so far)")), "{lines:#?}");
+    // Whoever comes is the same stranger, or has gone before anybody looks.
+    assert!((1..=2).contains(&lines.len()), "{lines:#?}");
     println!("{refused} connections were refused, in {} lines", lines.len());
 }

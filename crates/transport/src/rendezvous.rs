@@ -8,8 +8,8 @@
 //! or the link is made, the higher one refuses the lower one's ([`Refusal::Crossed`], without a line), and
 //! the lower one accepts the higher one's whatever it has begun itself. So one of the two is accepted, and no other.
 //!
-//! Invariant: whoever is wrong is gone, with a line as long as there were few, then with one each time their number has
-//! doubled (`unauthenticated.rs`); the loop goes on for the others.
+//! Invariant: whoever is wrong is gone, with a line for each caller and reason, as long as there were few
+//! (`unauthenticated.rs`); the loop goes on for the others.
 
 mod pending;
 mod pending_set;
@@ -170,10 +170,6 @@ impl Rendezvous {
         if self.states[peer.index()] != LinkState::Absent {
             return Ok(());
         }
-        self.begin_to_reach(peer)
-    }
-
-    fn begin_to_reach(&mut self, peer: NodeId) -> Result<(), TransportError> {
         self.may_take_longer(peer);
         self.connect(peer)
     }
@@ -345,16 +341,17 @@ impl Rendezvous {
                 self.refuse(&one, why);
                 continue;
             }
-            self.make_room();
+            one.is_stranger = unauthenticated::is_stranger(&*one.link, &self.peers);
+            self.make_room(one.is_stranger);
             let progress = self.advance(&mut one)?;
             self.settle(one, progress)?;
         }
         Ok(())
     }
 
-    fn make_room(&mut self) {
-        let most = unauthenticated::most(self.identity.nodes);
-        if let Some(oldest) = self.pending.take_oldest_of(most) {
+    fn make_room(&mut self, is_stranger: bool) {
+        let most = unauthenticated::most(self.identity.nodes, is_stranger);
+        if let Some(oldest) = self.pending.take_oldest_of(most, is_stranger) {
             self.refuse(&oldest, Refusal::TooMany);
         }
     }

@@ -6,6 +6,7 @@
 //! flood of lines.
 #![expect(unsafe_code, reason = "links receive into raw memory")]
 
+use crate::address::Address;
 use crate::handshake::{self, HELLO_BYTES, Identity, Refusal};
 use crate::link::{Close, Link, Listener};
 use crate::span::Span;
@@ -13,45 +14,69 @@ use core::task::Poll;
 use core::time::Duration;
 use multigrain_types::NodeId;
 use rustix::io::Errno;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How long an unauthenticated connection may take for its HELLO, and so much longer for each node of the
 /// job: the nodes of a host compete for its processors while they start.
 const PATIENCE: Duration = Duration::from_secs(2);
 const PATIENCE_FOR_EACH: Duration = Duration::from_millis(50);
-/// Unauthenticated connections at once, beyond one of each node; one more drops the oldest.
+/// Unauthenticated connections at once; one more drops the oldest. From the nodes' own hosts there may be one of each node
+/// besides.
 const MOST: usize = 64;
 /// Connections accepted at a rendezvous in one round, so that a flood of them holds up no peer.
 pub(crate) const ACCEPTED_AT_ONCE: usize = 16;
 /// Connections accepted after boot at once, all to be refused.
 const REFUSED_AT_ONCE: usize = 4;
-/// Refusals with a line each; later ones get one when their number has doubled.
-const TOLD: u64 = 12;
+/// Lines about refused connections of one node: one for each caller and reason.
+const TOLD: usize = 12;
 
 /// How long a connection may take for its HELLO in a job of so many nodes.
 pub(crate) fn handshake_timeout(nodes: u16) -> Duration {
     PATIENCE + PATIENCE_FOR_EACH * nodes.into()
 }
 
-/// Unauthenticated connections at once in a job of so many nodes.
-pub(crate) fn most(nodes: u16) -> usize {
-    MOST + usize::from(nodes)
+/// Unauthenticated connections at once in a job of so many nodes: of strangers, or of the hosts of nodes.
+pub(crate) fn most(nodes: u16, is_stranger: bool) -> usize {
+    if is_stranger { MOST } else { MOST + usize::from(nodes) }
 }
 
-/// How many connections this node has refused.
+/// Where a connection is from that describes itself so, if it is from a network.
+fn origin(description: &str) -> Option<IpAddr> {
+    let address: SocketAddr = description.parse().ok()?;
+    Some(address.ip().to_canonical())
+}
+
+/// Whether a connection comes from where no node of the job is.
+pub(crate) fn is_stranger(link: &dyn Link, peers: &[Address]) -> bool {
+    let Some(from) = origin(&link.describe()) else { return false };
+    !peers.iter().any(|peer| matches!(peer, Address::Tcp(at) if at.ip().to_canonical() == from))
+}
+
+/// Whom this node has refused, and why, as far as it has told: hashes of that, or zeros.
 #[derive(Debug, Default)]
-pub(crate) struct Refusals(AtomicU64);
+pub(crate) struct Refusals([AtomicU64; TOLD]);
 
 impl Refusals {
-    /// Counts one more; the line about it, if it gets one.
-    pub(crate) fn line(&self, line: impl FnOnce() -> String) -> Option<String> {
-        match self.0.fetch_add(1, Ordering::Relaxed) + 1 {
-            ..=TOLD => Some(line()),
-            count if count.is_power_of_two() => {
-                Some(format!("{} ({count} refused so far)", line()))
-            }
-            _ => None,
+    /// The line about one more, if nobody from there was refused for that, and not too many were. Whatever port it is from, and
+    /// whatever process.
+    pub(crate) fn line(&self, description: &str, why: &str) -> Option<String> {
+        let user = description.split_once(" of user ").map_or(description, |(_, user)| user);
+        let mut hasher = DefaultHasher::new();
+        match origin(description) {
+            Some(address) => (address, why).hash(&mut hasher),
+            None => (user, why).hash(&mut hasher),
         }
+        let hash = hasher.finish().max(1);
+        for slot in &self.0 {
+            match slot.compare_exchange(0, hash, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => return Some(format!("refused a connection from {description}: {why}")),
+                Err(told) if told == hash => return None,
+                Err(_) => {}
+            }
+        }
+        None
     }
 }
 
@@ -117,7 +142,7 @@ pub(crate) fn turn_away(
     why: Refusal,
     refusals: &Refusals,
 ) -> Option<String> {
-    let line = refusals.line(|| format!("refused a connection from {}: {why}", link.describe()));
+    let line = refusals.line(&link.describe(), &why.to_string());
     send_bytes(link, &handshake::refused(own, why));
     link.close(Close::Both);
     line
@@ -140,13 +165,22 @@ mod tests {
     use super::*;
 
     #[test]
-    #[cfg_attr(miri, ignore = "a million steps are too many for Miri")]
-    fn a_million_refusals_get_a_few_lines_and_the_last_says_how_many() {
+    fn a_caller_gets_one_line_for_each_reason_whatever_its_port_or_process() {
         let refusals = Refusals::default();
-        let lines: Vec<String> =
-            (0..1 << 20).filter_map(|_| refusals.line(|| "refused".to_owned())).collect();
-        assert_eq!(lines.len(), 12 + 17);
-        assert_eq!(lines[11], "refused");
-        assert_eq!(lines[28], "refused (1048576 refused so far)");
+        let told = |who: &str, why: &str| refusals.line(who, why).is_some();
+        assert!(told("10.0.0.9:4000", "silent") && !told("10.0.0.9:4001", "silent"));
+        assert!(told("10.0.0.9:4002", "no secret") && told("[fd00::9]:4000", "silent"));
+        assert!(told("process 7 of user 5", "another user"));
+        assert!(!told("process 8 of user 5", "another user"));
+        let line = "refused a connection from 10.0.0.8:1: silent".to_owned();
+        assert_eq!(refusals.line("10.0.0.8:1", "silent"), Some(line));
+    }
+
+    #[test]
+    fn many_callers_get_a_few_lines() {
+        let refusals = Refusals::default();
+        let who = |number: u32| format!("10.0.{}.{}:4000", number >> 8, number & 255);
+        let lines = (0..65_536).filter(|&number| refusals.line(&who(number), "silent").is_some());
+        assert_eq!(lines.count(), TOLD);
     }
 }

@@ -513,7 +513,8 @@ fn a_flood_of_handshakes_that_nobody_ends_keeps_no_node_out() {
     let (peer, _) = team.boot(1).join().unwrap();
     let (mesh, lines) = node.join().unwrap();
     talk(&mesh.unwrap(), &peer.unwrap());
-    assert!((12..40).contains(&lines.len()), "{}: {lines:?}", lines.len());
+    // One that there were too many, one that they were silent.
+    assert!((1..=2).contains(&lines.len()), "{}: {lines:?}", lines.len());
 }
 
 #[test]

@@ -10,10 +10,11 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-/// Different refused connections of one node that are reported.
+/// What lines call who had gone before it was looked at (`Link::describe`).
+const UNKNOWN: &str = "refused a connection from an unknown address: ";
+/// Lines about refused connections, in all.
 const MOST: usize = 32;
-/// What lines say that may be about a node of the job, where how many were refused may follow; and how long they wait:
-/// until it is known that the node has died, or that its host is cut off.
+/// What lines say that may be about a node of the job; and how long they wait: until it is known that the node has died, or that its host is cut off.
 const OF_NODES: [(&str, Duration); 2] =
     [(CUT_IN_HANDSHAKE, Duration::from_secs(1)), (SILENT_IN_HANDSHAKE, Duration::from_secs(4))];
 
@@ -26,10 +27,28 @@ pub(super) enum Caller {
     At(IpAddr),
 }
 
+/// Who is no node: it costs one line, however often it comes, and whatever it says.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Stranger {
+    User(String),
+    At(IpAddr),
+    /// It had gone.
+    Unknown,
+}
+
+/// What a line is about.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum About {
+    Stranger(Stranger),
+    /// Somebody on a host of the job, or whom the line does not name: the node that has refused it, and why.
+    Reason(usize, String),
+}
+
 /// What the nodes of a job have said of refused connections.
 #[derive(Debug, Default)]
 pub(super) struct Refused {
-    received: BTreeSet<(usize, String)>,
+    /// What lines were about.
+    told: BTreeSet<About>,
     /// Lines that wait, with the end of that, the next first.
     waiting: Vec<(Duration, String)>,
     failed: bool,
@@ -46,16 +65,25 @@ impl Refused {
         is_node: impl Fn(Caller) -> bool,
     ) -> Option<String> {
         let may_be_node = OF_NODES.iter().find(|(said, _)| text.contains(said));
-        let is_node = match caller(&text) {
-            Some(caller @ Caller::Process(_)) => is_node(caller),
-            Some(caller @ Caller::At(_)) => may_be_node.is_some() && is_node(caller),
+        let from = caller(&text);
+        let is_here = from.as_ref().is_some_and(|(caller, _)| is_node(*caller));
+        let is_node = match from {
+            Some((Caller::Process(_), _)) => is_here,
+            Some((Caller::At(_), _)) => is_here && may_be_node.is_some(),
             None => false,
         };
         if is_node {
             return None;
         }
-        let many = self.received.iter().filter(|(of, _)| *of == rank).count() >= MOST;
-        if many || !self.received.insert((rank, text.clone())) {
+        let about = match from {
+            Some((_, stranger)) if !is_here => About::Stranger(stranger),
+            None if text.contains(UNKNOWN) => About::Stranger(Stranger::Unknown),
+            _ => {
+                let why = text.split_once(": ").map_or(&*text, |(_, why)| why);
+                About::Reason(rank, why.to_owned())
+            }
+        };
+        if self.told.len() >= MOST || !self.told.insert(about) {
             return None;
         }
         let line = format!("node {rank}: {text}");
@@ -86,14 +114,17 @@ impl Refused {
     }
 }
 
-/// Who was turned away, if the line names it.
-fn caller(text: &str) -> Option<Caller> {
+/// Who was turned away, and which stranger that is if it is one, if the line names it.
+fn caller(text: &str) -> Option<(Caller, Stranger)> {
     let (_, rest) = text.split_once("refused a connection from ")?;
-    if let Some(rest) = rest.strip_prefix("process ") {
-        return rest.split_once(' ')?.0.parse().ok().map(Caller::Process);
+    let (who, _) = rest.split_once(": ")?;
+    if let Some(process) = who.strip_prefix("process ") {
+        let (process, user) = process.split_once(" of user ")?;
+        return Some((Caller::Process(process.parse().ok()?), Stranger::User(user.to_owned())));
     }
-    let address: SocketAddr = rest.split_once(": ")?.0.parse().ok()?;
-    Some(Caller::At(address.ip().to_canonical()))
+    let address: SocketAddr = who.parse().ok()?;
+    let address = address.ip().to_canonical();
+    Some((Caller::At(address), Stranger::At(address)))
 }
 
 #[cfg(test)]
@@ -133,33 +164,37 @@ mod tests {
                 let text = format!("refused a connection from {address}: {said}");
                 assert_eq!(refused.receive(0, text, SOON, is_node), None);
             }
-            assert_eq!(refused.end(false).len(), if own { 0 } else { 2 });
+            // A stranger's one line waits.
+            assert_eq!(refused.end(false).len(), if own { 0 } else { 1 });
             let text = format!("refused a connection from {address}: it has another secret");
-            assert!(refused.receive(0, text, SOON, is_node).is_some());
+            assert_eq!(refused.receive(0, text, SOON, is_node).is_some(), own);
         }
     }
 
     #[test]
-    fn a_refused_connection_is_reported_once_for_each_node_and_not_too_many_are() {
+    fn a_stranger_costs_one_line() {
         let mut refused = Refused::default();
-        let mut receive = |rank, text: &str| refused.receive(rank, text.to_owned(), SOON, nobody);
-        assert_eq!(
-            receive(0, "an unauthenticated connection"),
-            Some("node 0: an unauthenticated connection".to_owned())
-        );
-        assert_eq!(receive(0, "an unauthenticated connection"), None);
-        assert_eq!(
-            receive(1, "an unauthenticated connection"),
-            Some("node 1: an unauthenticated connection".to_owned())
-        );
-        let others = (0..40).filter(|number| receive(0, &number.to_string()).is_some()).count();
-        assert_eq!(others, MOST - 1);
+        let mut receive = |rank, who: &str, why: &str, own| {
+            let text = format!("refused a connection from {who}: {why}");
+            refused.receive(rank, text, SOON, |_| own)
+        };
+        let line = "node 1: refused a connection from 10.0.0.9:4000: it has another secret";
+        assert_eq!(receive(1, "10.0.0.9:4000", "it has another secret", false).unwrap(), line);
+        assert_eq!(receive(0, "10.0.0.9:4001", "it does not speak TLS", false), None);
+        assert!(receive(0, "process 7 of user 5", "it is of another user", false).is_some());
+        assert_eq!(receive(0, "process 8 of user 5", "it is of another user", false), None);
+        // From a host of the job each node says what it has to.
+        assert!(receive(0, "10.0.0.2:4000", "it has another secret", true).is_some());
+        assert!(receive(1, "10.0.0.2:4000", "it has another secret", true).is_some());
+        let others = (0..40).map(|number| format!("10.0.1.{number}:4000"));
+        let told = others.filter(|who| receive(0, who, "it has another secret", false).is_some());
+        assert_eq!(told.count(), MOST - 4);
     }
 
     #[test]
-    fn who_hangs_up_is_not_reported_at_once_with_the_number_of_the_refused_either() {
+    fn who_hangs_up_is_not_reported_at_once() {
         let (mut refused, hung_up) = (Refused::default(), OF_NODES[0].0);
-        let text = format!("refused a connection: {hung_up} (16 refused so far)");
+        let text = format!("refused a connection: {hung_up}");
         assert_eq!(refused.receive(0, text.clone(), SOON, nobody), None);
         assert!(refused.end(true).is_empty());
         assert_eq!((refused.receive(1, text, SOON, nobody), refused.next()), (None, None));

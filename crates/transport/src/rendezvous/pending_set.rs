@@ -107,9 +107,12 @@ impl PendingSet {
         epoll::delete(&self.set, one.link.readiness()).map_err(TransportError::system("epoll_ctl"))
     }
 
-    /// Takes out the oldest that was accepted, if there are so many.
-    pub(super) fn take_oldest_of(&mut self, most: usize) -> Option<Pending> {
-        (self.accepted.len() >= most).then(|| self.accepted.pop_first())?.map(|(_, oldest)| oldest)
+    /// Takes out the oldest that was accepted, if there are so many, of strangers or of the hosts of the job.
+    pub(super) fn take_oldest_of(&mut self, most: usize, strangers: bool) -> Option<Pending> {
+        let mut of_kind = self.accepted.iter().filter(|(_, one)| one.is_stranger == strangers);
+        let oldest = of_kind.next().map(|(&key, _)| key)?;
+        let many = of_kind.count() + 1 >= most;
+        if many { self.accepted.remove(&oldest) } else { None }
     }
 
     /// Takes out one that was accepted and has not said enough in its time.
