@@ -286,7 +286,25 @@ fn not_started(name: &str, error: &io::Error) -> String {
     let is_missing = error.kind() == io::ErrorKind::NotFound;
     let why =
         if is_missing { "no such program on this host".to_owned() } else { error.to_string() };
-    format!(
-        "{name}: {why}; --launcher-command names a program of this host that leads to the others"
-    )
+    let what_to_do = match error.raw_os_error() {
+        Some(libc::EMFILE | libc::ENFILE) => "raise the limit of this shell (ulimit -n)",
+        Some(libc::EAGAIN | libc::ENOMEM) => {
+            "no process can be started here: see ulimit -u and free memory"
+        }
+        _ => "--launcher-command names a program of this host that leads to the others",
+    };
+    format!("{name}: {why}; {what_to_do}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_to_do_is_about_the_cause() {
+        let said = |errno| not_started("ssh", &io::Error::from_raw_os_error(errno));
+        assert!(said(libc::EMFILE).ends_with("(ulimit -n)"));
+        assert!(said(libc::EAGAIN).contains("ulimit -u"));
+        assert!(said(libc::ENOENT).contains("no such program on this host; --launcher-command"));
+    }
 }
