@@ -25,7 +25,8 @@
 //! out_of_memory                                      : the end of a node whose allocator has nothing
 //! interposed_mmap  interposed_mprotect  child        : between the program and the C library
 //! interposed_close  signals  pthread  errno          : the same
-//! launcher  crash  error  shim  tsan  source_place   : what all of them use
+//! launcher  crash  error  error_code  shim  tsan     : what all of them use
+//! source_place                                       : the same
 //! signal_reentrancy  uncancellable  time_slice       : the same
 //! ```
 //!
@@ -50,6 +51,7 @@ mod engine;
 #[cfg(all(target_env = "gnu", not(miri), not(feature = "tsan")))]
 mod errno;
 mod error;
+pub mod error_code;
 mod false_sharing;
 mod frames;
 #[cfg(feature = "fuzzing")]
@@ -116,7 +118,7 @@ pub use compression::Compressed;
 pub use config::{Config, Launch};
 pub use deadlines::Deadline;
 pub use deadlock::{handled_signals, joined_thread};
-pub use error::{Error, Unavailable, code as error_code};
+pub use error::{Error, Unavailable};
 pub use heap::Policy;
 pub use job::{Entered, Here, Runtime, SiteHandler, runtime};
 pub use multigrain_memory::address_reserve;

@@ -13,7 +13,8 @@ use core::sync::atomic::{AtomicU32, Ordering};
 
 use crate::area::{AreaRecord, Items, NamedSharing, Origin};
 use crate::driver::Driver;
-use crate::error::{Error, code as error_code};
+use crate::error::Error;
+use crate::error_code;
 use crate::frames::{Asker, Request};
 use crate::shim::{Mutex, lock};
 use address_space::{Announced, Places, Stage};

@@ -16,7 +16,7 @@ use multigrain_types::{Access, MinipageId};
 
 use super::Driver;
 use crate::atomic_op::AtomicOp;
-use crate::error::code;
+use crate::error_code as code;
 use crate::frames::{Asker, DriverFrame};
 use crate::shim::{AtomicBool, Mutex, lock};
 
