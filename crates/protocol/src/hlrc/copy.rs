@@ -46,8 +46,8 @@ impl Copy {
                 fetch::at_home(home, *moves, context, epoch, event, out)?
             }
             (E::Fetch(event), Self::Away(away)) => fetch::away(away, context, epoch, event, out)?,
-            (E::Flush(event), Self::Home { home, .. }) => {
-                diffs::at_home(home, context, event, out)?;
+            (E::Flush(event), Self::Home { home, moves }) => {
+                diffs::at_home(home, *moves, context, event, out)?;
                 None
             }
             (E::Flush(event), Self::Away(away)) => {

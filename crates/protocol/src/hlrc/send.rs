@@ -2,7 +2,7 @@
 
 use multigrain_types::NodeId;
 
-use super::state::{Away, OpenRequest, Page};
+use super::state::{Away, HomeMoves, OpenRequest, Page};
 use crate::context::EngineContext;
 use crate::effect::{AckFrom, Effect, Effects};
 use crate::message::HlrcMessage;
@@ -34,10 +34,10 @@ pub(super) fn fetch(
     away.page = Page::Fetching(Box::new(wait));
 }
 
-/// Who acknowledges what is sent to this home, or has acknowledged: where homes are dynamic a former one passes it on, to a
+/// Who acknowledges what is sent to this home, or has acknowledged: of a dynamic home a former one passes it on, to a
 /// node that this one need not know.
-pub(super) fn acknowledger(context: &EngineContext, home: NodeId) -> AckFrom {
-    if context.dynamic_after.is_some() { AckFrom::Any } else { AckFrom::Node(home) }
+pub(super) fn acknowledger(context: &EngineContext, moves: HomeMoves, home: NodeId) -> AckFrom {
+    if moves.is_dynamic(context.dynamic_after) { AckFrom::Any } else { AckFrom::Node(home) }
 }
 
 /// Sends what was written here to the home; no thread may write it any more.
@@ -49,7 +49,7 @@ pub(super) fn diff(
     out: &mut Effects,
 ) {
     let minipage = context.minipage;
-    let awaited = Some(acknowledger(context, away.home));
+    let awaited = Some(acknowledger(context, away.moves, away.home));
     out.push(Effect::Flushed { minipage, flush, awaited, notice: true });
     send(context, away.home, HlrcMessage::Diff { writer: context.me, flush, epoch }, out);
     out.push(Effect::DropTwin { minipage });

@@ -23,6 +23,8 @@ pub struct IntervalLog {
     me: NodeId,
     /// Of every node, the last of its intervals this node has received; empty before the first.
     clock: Vec<u64>,
+    /// Intervals of this node from which on that node alone may be told of them: it has not acknowledged their writes yet.
+    told: Option<(u64, NodeId)>,
     /// Of every node, what it wrote.
     logs: BTreeMap<NodeId, WriterLog>,
     /// Minipages that others wrote and this node has not invalidated yet.
@@ -76,10 +78,10 @@ impl IntervalLog {
         self.logs.values().map(WriterLog::len).sum()
     }
 
-    /// A flush of this node has ended: other nodes may be notified of its writes.
-    pub(super) fn close_interval(&mut self, written: Vec<MinipageId>) {
+    /// A flush of this node has ended: other nodes may be notified of its writes. The interval, if it has any.
+    pub(super) fn close_interval(&mut self, written: Vec<MinipageId>) -> Option<u64> {
         if written.is_empty() {
-            return;
+            return None;
         }
         let (me, interval) = (self.me, at(&self.clock, self.me) + 1);
         let interval = mutant!("intervals-wrap": interval & u64::from(u32::MAX), else interval);
@@ -88,6 +90,23 @@ impl IntervalLog {
         }
         self.clock[me.index()] = interval;
         self.logs.entry(me).or_default().add(interval, written);
+        Some(interval)
+    }
+
+    /// All writes of this node are acknowledged but for those from this interval on, by that node.
+    pub(super) fn acknowledged(&mut self, told: Option<(u64, NodeId)>) {
+        self.told = told;
+    }
+
+    /// What this node may say that it knows.
+    fn clock_for(&self, to: Option<NodeId>) -> Vec<u64> {
+        let mut clock = self.clock.clone();
+        if let Some((interval, node)) = self.told
+            && to != Some(node)
+        {
+            clock[self.me.index()] = interval - 1;
+        }
+        clock
     }
 
     /// What a node of the job of `nodes` has not been sent and must know before it acts on `body`;
@@ -101,10 +120,10 @@ impl IntervalLog {
         if self.clock.is_empty() {
             return None;
         }
+        let clock = self.clock_for(Some(to));
         let sent = self.sent.entry(to).or_default();
         merge(sent, &self.common);
-        let known =
-            self.clock.iter().zip((0..).map(NodeId)).all(|(&own, node)| own <= at(sent, node));
+        let known = clock.iter().zip((0..).map(NodeId)).all(|(&own, node)| own <= at(sent, node));
         // At a barrier every node reports its time, so that all may forget.
         let barrier = matches!(body, Some(SyncMessage::Barrier(_)));
         if known && !barrier {
@@ -116,8 +135,7 @@ impl IntervalLog {
             fresh.map(move |(interval, minipage)| WriteNotice { writer, interval, minipage })
         });
         let notices = notices.collect();
-        merge(sent, &self.clock);
-        let clock = self.clock.clone();
+        merge(sent, &clock);
         let batch = WriteNotices { clock, notices, ..WriteNotices::default() };
         let Some(SyncMessage::Barrier(message)) = body else { return Some(batch) };
         let plan = |quiescent: bool| {
@@ -221,7 +239,7 @@ impl IntervalLog {
 
     /// Manager of a quiescent barrier: what its releases shall say. It forgets what all know.
     pub fn announce(&mut self, nodes: u16, moves: Vec<(MinipageId, NodeId)>) {
-        self.migrations.announce(self.clock.clone(), moves);
+        self.migrations.announce(self.clock_for(None), moves);
         let mut floor = self.floor(nodes);
         if self.me == NodeId(0) {
             merge(&mut floor, &self.floor_below(nodes));

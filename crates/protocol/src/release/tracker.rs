@@ -1,8 +1,8 @@
 //! The release tracker: the delayed update queue, the flushes that empty it, and what waits for them.
 //!
 //! A *flush* empties the queue: every minipage's engine sends what was written, and the messages that
-//! carry the release wait here until all of it, and all of older flushes, is acknowledged. Messages
-//! to one node stay in order.
+//! carry the release wait here until all of it, and all of older flushes, is acknowledged; but not for the acknowledgements of
+//! their receiver, if all are its (ADR 61). Messages to one node stay in order.
 
 #[cfg(test)]
 mod tests;
@@ -17,6 +17,9 @@ use crate::effect::AckFrom;
 use crate::message::{Message, SyncMessage};
 use crate::migration::EarlyMessages;
 use crate::mutant_macro::mutant;
+
+/// So many flushes may be open while messages that carry a release leave all the same: what is held has a bound.
+const MOST_AHEAD: usize = 16;
 
 /// What a node's releases wait for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
@@ -46,6 +49,8 @@ struct Flush {
     awaited: BTreeMap<AckFrom, u32>,
     /// Minipages that get a write notice.
     noticed: Vec<MinipageId>,
+    /// The interval that they are, and the node that may be told of it before it has acknowledged them, as no other has to.
+    told: Option<(u64, NodeId)>,
 }
 
 /// How far a flush is.
@@ -217,6 +222,7 @@ impl ReleaseTracker {
         while let Some(flush) = self.flushes.pop_front_if(ends) {
             self.log.close_interval(flush.noticed);
         }
+        self.log.acknowledged(self.flushes.iter().find_map(|flush| flush.told));
         let oldest = self.flushes.front().map(|flush| flush.number);
         let oldest = mutant!("flushes-wrap": oldest.or(Some(u32::MAX.into())), else oldest);
         let ended = |held: &mut AfterFlush| oldest.is_none_or(|oldest| held.after < oldest);
@@ -225,13 +231,42 @@ impl ReleaseTracker {
         }
     }
 
-    /// Something that must not go before all flushes begun so far have ended.
+    /// Something that must not go before all flushes begun so far have ended, but for what its receiver alone has to
+    /// acknowledge: that is ahead of it on the same link.
     pub fn hold(&mut self, what: Ready) {
-        if self.flushes.front().is_some_and(|flush| flush.phase != Phase::Early) {
+        if let Ready::Send { to, .. } = what
+            && self.is_ahead_of(to)
+        {
+            self.tell(to);
+            self.ready.push_back(what);
+        } else if self.flushes.front().is_some_and(|flush| flush.phase != Phase::Early) {
             self.held.push_back(AfterFlush { after: self.begun, what });
         } else {
             self.ready.push_back(what);
         }
+    }
+
+    /// Whether this node, and no other, has to acknowledge what the flushes begun so far have sent, and nothing else is
+    /// held for it.
+    fn is_ahead_of(&self, to: NodeId) -> bool {
+        let is_behind = |flush: &Flush| {
+            flush.phase == Phase::Sent && flush.awaited.keys().all(|by| *by == AckFrom::Node(to))
+        };
+        let is_for = |held: &AfterFlush| held.what.message().is_some_and(|(other, _)| other == to);
+        self.flushes.len() <= MOST_AHEAD
+            && self.flushes.iter().all(is_behind)
+            && !self.held.iter().any(is_for)
+    }
+
+    /// This node may be notified of what the flushes begun so far have sent.
+    fn tell(&mut self, to: NodeId) {
+        for flush in &mut self.flushes {
+            let noticed = core::mem::take(&mut flush.noticed);
+            if let Some(interval) = self.log.close_interval(noticed) {
+                flush.told = Some((interval, to));
+            }
+        }
+        self.log.acknowledged(self.flushes.iter().find_map(|flush| flush.told));
     }
 
     /// A message that carries no release: it goes after those held for the same node.
@@ -291,7 +326,7 @@ impl ReleaseTracker {
         if self.flushes.get(place).is_none_or(|flush| flush.number != number) {
             let phase = if number > self.begun { Phase::Early } else { Phase::Sent };
             let (awaited, noticed) = (BTreeMap::new(), Vec::new());
-            self.flushes.insert(place, Flush { number, phase, awaited, noticed });
+            self.flushes.insert(place, Flush { number, phase, awaited, noticed, told: None });
         }
         &mut self.flushes[place]
     }

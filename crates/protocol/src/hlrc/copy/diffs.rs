@@ -9,11 +9,12 @@ use crate::hlrc::event::FlushEvent;
 #[cfg(feature = "mutants")]
 use crate::hlrc::send::unsend_diff;
 use crate::hlrc::send::{acknowledge, acknowledger, diff, fetch};
-use crate::hlrc::state::{Away, Home, OpenRequest, Page};
+use crate::hlrc::state::{Away, Home, HomeMoves, OpenRequest, Page};
 use crate::mutant_macro::mutant;
 
 pub(super) fn at_home(
     home: &mut Home,
+    moves: HomeMoves,
     context: &EngineContext,
     event: &FlushEvent,
     out: &mut Effects,
@@ -95,7 +96,7 @@ pub(super) fn at_home(
             | Tracked
             | TrackedDirty,
         ) => {
-            let by = acknowledger(context, *from);
+            let by = acknowledger(context, moves, *from);
             out.push(Effect::Acked { flush: *flush, count: *count, by });
         }
 
@@ -156,7 +157,7 @@ pub(super) fn away(
             Invalid | FetchQueued(_) | Fetching(_) | Clean | Upgrading(_) | Dirty | OpenedAhead,
         ) if context.dynamic_after.is_none() || away.unacked >= *count => {
             away.unacked = away.unacked.saturating_sub(*count);
-            let by = acknowledger(context, *from);
+            let by = acknowledger(context, away.moves, *from);
             out.push(Effect::Acked { flush: *flush, count: *count, by });
             if away.unacked == 0 {
                 all_acknowledged(away, context, epoch, out);

@@ -8,7 +8,7 @@ use crate::message::{LockMessage, SemaphoreMessage, SyncMessage};
 
 const M: MinipageId = MinipageId(0);
 const N: MinipageId = MinipageId(1);
-const HOME: AckFrom = AckFrom::Node(NodeId(1));
+const HOME: AckFrom = AckFrom::Node(NodeId(4));
 
 fn post(to: u16, count: u32) -> Ready {
     let body = SyncMessage::Semaphore(SemaphoreMessage::Post { count });
@@ -58,6 +58,98 @@ fn what_is_held_goes_when_its_flush_and_all_older_ones_have_ended() {
     assert!(tracker.acked(first, 1, HOME));
     assert_eq!(ready(&mut tracker), [post(1, 1), post(2, 2)]);
     assert!(!tracker.acked(first, 1, HOME), "nothing is awaited any more");
+}
+
+#[test]
+fn what_its_receiver_alone_has_to_acknowledge_is_not_waited_for() {
+    let mut tracker = ReleaseTracker::new(NodeId(0));
+    let first = open(&mut tracker, M);
+    tracker.hold(post(4, 1));
+    assert_eq!(ready(&mut tracker), [post(4, 1)], "behind the writes on the same link");
+    tracker.hold(post(1, 1));
+    tracker.hold(Ready::Wake { thread: ThreadId(3) });
+    assert!(ready(&mut tracker).is_empty(), "it could ask before they are there");
+    tracker.hold(post(4, 2));
+    assert_eq!(ready(&mut tracker), [post(4, 2)]);
+    assert!(tracker.acked(first, 1, HOME));
+    assert_eq!(ready(&mut tracker), [post(1, 1), Ready::Wake { thread: ThreadId(3) }]);
+}
+
+#[test]
+fn no_more_than_so_many_flushes_are_open_while_messages_leave() {
+    let mut tracker = ReleaseTracker::new(NodeId(0));
+    let flushes: Vec<u64> = (0..20)
+        .map(|count| {
+            let flush = open(&mut tracker, M);
+            tracker.hold(post(4, count));
+            flush
+        })
+        .collect();
+    assert_eq!((ready(&mut tracker).len(), tracker.withheld()), (16, 4));
+    assert!(flushes.iter().all(|&flush| tracker.acked(flush, 1, HOME)));
+    assert_eq!(ready(&mut tracker), [16, 17, 18, 19].map(|count| post(4, count)));
+    assert!(tracker.is_settled());
+}
+
+#[test]
+fn what_another_node_has_to_acknowledge_too_is_waited_for_in_order() {
+    let mut tracker = ReleaseTracker::new(NodeId(0));
+    let other = AckFrom::Node(NodeId(2));
+    tracker.dirty(M);
+    let (flush, _) = tracker.begin().expect("there is something to flush");
+    tracker.flushed(M, flush, Some(HOME), true);
+    tracker.flushed(N, flush, Some(other), true);
+    tracker.sent();
+    tracker.hold(post(4, 1));
+    assert!(tracker.acked(flush, 1, other));
+    // What is held for it goes first.
+    tracker.hold(post(4, 2));
+    assert!(ready(&mut tracker).is_empty());
+    assert!(tracker.acked(flush, 1, HOME));
+    assert_eq!(ready(&mut tracker), [post(4, 1), post(4, 2)]);
+}
+
+#[test]
+fn only_who_has_the_writes_is_told_of_an_interval_before_it_is_acknowledged() {
+    let mut tracker = ReleaseTracker::new(NodeId(0));
+    let told = |tracker: &mut ReleaseTracker, to| {
+        let notices = tracker.log_mut().notices_for(NodeId(to), 5, None);
+        notices.map(|batch| (batch.clock, batch.notices.len()))
+    };
+    tracker.dirty(M);
+    let (flush, _) = tracker.begin().expect("there is something to flush");
+    tracker.flushed(M, flush, Some(HOME), true);
+    tracker.sent();
+    tracker.hold(post(4, 1));
+    assert_eq!(told(&mut tracker, 1), None);
+    assert_eq!(told(&mut tracker, 4), Some((vec![1], 1)));
+    assert!(tracker.acked(flush, 1, HOME));
+    assert_eq!((told(&mut tracker, 1), told(&mut tracker, 4)), (Some((vec![1], 1)), None));
+}
+
+#[test]
+fn a_minipage_that_is_written_again_before_the_acknowledgement_is_told_of_as_before() {
+    let mut tracker = ReleaseTracker::new(NodeId(0));
+    let clocks = |tracker: &mut ReleaseTracker, to| {
+        let notices = tracker.log_mut().notices_for(NodeId(to), 5, None);
+        notices.map(|batch| (batch.clock, batch.notices.len()))
+    };
+    let write = |tracker: &mut ReleaseTracker| {
+        tracker.dirty(M);
+        let (flush, _) = tracker.begin().expect("there is something to flush");
+        tracker.flushed(M, flush, Some(HOME), true);
+        tracker.sent();
+        tracker.hold(post(4, 1));
+        flush
+    };
+    let first = write(&mut tracker);
+    tracker.hold(post(1, 1));
+    let second = write(&mut tracker);
+    assert!(tracker.acked(first, 1, HOME));
+    // Named by its last interval, which node 1 does not know yet.
+    assert_eq!(clocks(&mut tracker, 1), Some((vec![1], 1)));
+    assert!(tracker.acked(second, 1, HOME));
+    assert_eq!(clocks(&mut tracker, 1), Some((vec![2], 1)));
 }
 
 #[test]

@@ -205,11 +205,12 @@ fn paper_parade_the_home_moves_at_a_barrier_to_the_only_node_that_wrote() {
             "2: protect ReadWrite to ReadOnly",
             "2 > 0: Diff flush 1",
             "2: drop twin",
+            // Its writes are ahead of it on the same link.
+            "2 > 0: WriteNotices [0, 0, 1], 2 wrote 0 in 1",
+            "2 > 0: Barrier Arrive 1 3 quiescent",
             "0: buffer diff",
             "0: merge",
             "0 > 2 later: DiffAck flush 1",
-            "2 > 0: WriteNotices [0, 0, 1], 2 wrote 0 in 1",
-            "2 > 0: Barrier Arrive 1 3 quiescent",
             // Before anybody learns of it: who does may fetch from the new home at once.
             "0: protect ReadOnly to NoAccess",
             "0 > 1: WriteNotices [0, 0, 1], 2 wrote 0 in 1, all know [0, 0, 0], 0 moves to 2",

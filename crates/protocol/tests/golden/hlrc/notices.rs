@@ -2,6 +2,7 @@
 
 use multigrain_protocol::Input;
 use multigrain_protocol::Kind::{Read, Write};
+use multigrain_protocol::sync::SyncInput;
 use multigrain_types::{Access, NodeId, ThreadId};
 
 use super::{lazy, lock, quiescent_barrier, read_by, unlock};
@@ -126,6 +127,44 @@ fn a_lock_grant_brings_write_notices_and_the_next_owner_invalidates() {
 }
 
 #[test]
+fn a_grant_to_the_home_of_all_that_was_written_waits_for_no_acknowledgement() {
+    let mut cluster = read_by(3, &[1, 2]);
+    lock(&mut cluster, 1);
+    cluster.settle();
+    cluster.access(1, Write);
+    lock(&mut cluster, 0);
+    cluster.settle();
+    cluster.trace();
+    unlock(&mut cluster, 1);
+    assert_eq!(
+        cluster.trace(),
+        [
+            "1: protect ReadWrite to ReadOnly",
+            "1 > 0: Diff flush 1",
+            "1: drop twin",
+            "1 > 0: WriteNotices [0, 1], 1 wrote 0 in 1",
+            "1 > 0: Lock Grant",
+        ]
+    );
+    // Any other node may ask the home before the diff is there: it hears of nothing yet.
+    cluster.call(1, SyncInput::SemaphorePost { id: 2, count: 1 });
+    cluster.input(1, Input::Notify { node: NodeId(2) });
+    assert!(cluster.trace().is_empty());
+    cluster.settle();
+    assert_eq!(
+        cluster.trace(),
+        [
+            "0: buffer diff",
+            "0: merge",
+            "0 > 1 later: DiffAck flush 1",
+            "0: wake 0",
+            "1 > 2: WriteNotices [0, 1], 1 wrote 0 in 1",
+            "1 > 2: Semaphore Post 1",
+        ]
+    );
+}
+
+#[test]
 fn a_grant_without_notices_travels_alone() {
     let mut cluster = read_by(3, &[1, 2]);
     for _ in 0..2 {
@@ -164,19 +203,19 @@ fn a_barrier_gathers_and_spreads_what_all_wrote() {
             "1: protect ReadWrite to ReadOnly",
             "1 > 0: Diff flush 1",
             "1: drop twin",
+            "1 > 0: WriteNotices [0, 1], 1 wrote 0 in 1",
+            "1 > 0: Barrier Arrive 1 3 quiescent",
             "2: protect ReadWrite to ReadOnly",
             "2 > 0: Diff flush 1",
             "2: drop twin",
+            "2 > 0: WriteNotices [0, 0, 1], 2 wrote 0 in 1",
+            "2 > 0: Barrier Arrive 1 3 quiescent",
             "0: buffer diff",
             "0: merge",
             "0 > 1 later: DiffAck flush 1",
             "0: buffer diff",
             "0: merge",
             "0 > 2 later: DiffAck flush 1",
-            "1 > 0: WriteNotices [0, 1], 1 wrote 0 in 1",
-            "1 > 0: Barrier Arrive 1 3 quiescent",
-            "2 > 0: WriteNotices [0, 0, 1], 2 wrote 0 in 1",
-            "2 > 0: Barrier Arrive 1 3 quiescent",
             "0 > 1: WriteNotices [0, 1, 1], 2 wrote 0 in 1, all know [0, 0, 0]",
             "0 > 1: Barrier Release 1 quiescent",
             "0 > 2: WriteNotices [0, 1, 1], 1 wrote 0 in 1, all know [0, 0, 0]",

@@ -60,26 +60,26 @@ const MOVES_0: [(&str, usize); 8] = [
 
 /// Homes that move at barriers, and are dynamic after one move.
 const MOVES_1: [(&str, usize); 8] = [
-    ("auto/after-1/diff-before-the-move", 960),
-    ("auto/after-1/notices-before-the-move-at-the-new-home", 407),
+    ("auto/after-1/diff-before-the-move", 981),
+    ("auto/after-1/notices-before-the-move-at-the-new-home", 412),
     ("auto/after-1/notices-before-the-move-at-the-old-home", 414),
-    ("auto/after-1/first-touch-and-a-prefetch-across-a-barrier", 693),
-    ("auto/after-1/prefetch-across-a-move", 6299),
-    ("auto/after-1/prefetch-after-the-write-that-moves-the-home", 3288),
-    ("auto/after-1/a-thread-that-does-not-come", 3817),
-    ("auto/after-1/a-home-that-moves-back", 1605),
+    ("auto/after-1/first-touch-and-a-prefetch-across-a-barrier", 699),
+    ("auto/after-1/prefetch-across-a-move", 6373),
+    ("auto/after-1/prefetch-after-the-write-that-moves-the-home", 3788),
+    ("auto/after-1/a-thread-that-does-not-come", 4328),
+    ("auto/after-1/a-home-that-moves-back", 1719),
 ];
 
 /// Homes that move at barriers, and are dynamic after two.
 const MOVES_2: [(&str, usize); 8] = [
-    ("auto/after-2/diff-before-the-move", 984),
-    ("auto/after-2/notices-before-the-move-at-the-new-home", 407),
-    ("auto/after-2/notices-before-the-move-at-the-old-home", 414),
-    ("auto/after-2/first-touch-and-a-prefetch-across-a-barrier", 693),
-    ("auto/after-2/prefetch-across-a-move", 5937),
-    ("auto/after-2/prefetch-after-the-write-that-moves-the-home", 3270),
-    ("auto/after-2/a-thread-that-does-not-come", 3817),
-    ("auto/after-2/a-home-that-moves-back", 1445),
+    ("auto/after-2/diff-before-the-move", 1038),
+    ("auto/after-2/notices-before-the-move-at-the-new-home", 417),
+    ("auto/after-2/notices-before-the-move-at-the-old-home", 420),
+    ("auto/after-2/first-touch-and-a-prefetch-across-a-barrier", 705),
+    ("auto/after-2/prefetch-across-a-move", 6332),
+    ("auto/after-2/prefetch-after-the-write-that-moves-the-home", 3803),
+    ("auto/after-2/a-thread-that-does-not-come", 4328),
+    ("auto/after-2/a-home-that-moves-back", 1559),
 ];
 
 pub(super) fn rows() -> Vec<Configuration> {
@@ -130,7 +130,7 @@ fn transfers() -> Vec<Configuration> {
         ),
         row(
             "auto/three-in-turn-after-two-moves",
-            3647,
+            3761,
             Job::new(3)
                 .auto(0)
                 .dynamic_after(2)

@@ -21,7 +21,7 @@ pub(super) fn rows() -> Vec<Configuration> {
         row("mixed/one-lock", 123, three(2, 0, 1, 0).thread(0, &ALL).thread(1, &ALL)),
         row(
             "mixed/one-lock-whose-token-goes-home",
-            960,
+            968,
             three(2, 0, 1, 0).keeping(0).thread(0, &ALL).thread(1, &ALL).thread(1, &ALL),
         ),
         row(
@@ -33,7 +33,7 @@ pub(super) fn rows() -> Vec<Configuration> {
         ),
         row(
             "mixed/one-collective",
-            10_175,
+            10_211,
             three(2, 1, 0, 0)
                 .thread(0, &[Write(0, 0, 1), Write(1, 0, 1), collect(1, 3), Read(1, 1), Read(2, 0)])
                 .thread(1, &[Write(1, 1, 2), Write(2, 0, 2), collect(2, 3), Read(0, 0)])
@@ -48,7 +48,7 @@ pub(super) fn rows() -> Vec<Configuration> {
         ),
         row(
             "mixed/three-nodes",
-            91_084,
+            92_832,
             three(3, 0, 1, 2)
                 .thread(
                     0,
@@ -78,7 +78,7 @@ pub(super) fn rows() -> Vec<Configuration> {
         ),
         row(
             "mixed/two-threads-a-node",
-            2955,
+            3043,
             three(2, 1, 0, 0)
                 .thread(0, &[Lock(0), Add(0, 0), Unlock(0), pass(2, 3), Read(1, 0)])
                 .thread(0, &[Lock(1), Add(1, 0), Unlock(1), pass(2, 3), Read(0, 0)])
