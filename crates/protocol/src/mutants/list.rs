@@ -157,6 +157,8 @@ mutants! {
         "prefetch-transfers-home" => "Auto: the home is transferred to a node none of whose threads waits for it.",
         "dirty-home-transferred" => "Auto: a home that has been written and not released is transferred.",
         "released-home-fetched" => "Lazy: a home does not note that somebody has fetched since its release: its next write has no notice.",
+        "told-before-merged" => "Lazy: who is not the home is told of an interval that the home has not merged yet.",
+        "ahead-of-other-homes" => "Lazy: a release leaves although others than its receiver have to acknowledge what was written.",
         "former-home-stays" => "Auto: a node that transfers the home stays a home.",
         "forwarded-diff-dropped" => "Auto: a former home acknowledges a diff and does not forward it.",
         "early-diff-dropped" => "Auto: a diff that comes ahead of the migration plan is acknowledged and never merged.",

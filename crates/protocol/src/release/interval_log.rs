@@ -102,7 +102,7 @@ impl IntervalLog {
     fn clock_for(&self, to: Option<NodeId>) -> Vec<u64> {
         let mut clock = self.clock.clone();
         if let Some((interval, node)) = self.told
-            && to != Some(node)
+            && mutant!("told-before-merged": false, else to != Some(node))
         {
             clock[self.me.index()] = interval - 1;
         }

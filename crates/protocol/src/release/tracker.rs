@@ -250,7 +250,9 @@ impl ReleaseTracker {
     /// held for it.
     fn is_ahead_of(&self, to: NodeId) -> bool {
         let is_behind = |flush: &Flush| {
-            flush.phase == Phase::Sent && flush.awaited.keys().all(|by| *by == AckFrom::Node(to))
+            let are_its = flush.awaited.keys().all(|by| *by == AckFrom::Node(to));
+            let are_its = mutant!("ahead-of-other-homes": true, else are_its);
+            flush.phase == Phase::Sent && are_its
         };
         let is_for = |held: &AfterFlush| held.what.message().is_some_and(|(other, _)| other == to);
         self.flushes.len() <= MOST_AHEAD
