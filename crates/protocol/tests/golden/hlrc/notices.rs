@@ -91,16 +91,22 @@ fn a_diff_of_a_copy_that_a_notice_names_is_merged_and_leaves_the_home_open() {
     assert_eq!(cluster.copy(1).access(), Access::NoAccess, "by the notice of the first write");
 }
 
-#[test]
-fn a_lock_grant_brings_write_notices_and_the_next_owner_invalidates() {
+/// Node 1 has written under a lock, and unlocks it for this node, which waits; the home is node 0.
+fn written_and_unlocked_for(next: u16) -> Cluster {
     let mut cluster = read_by(3, &[1, 2]);
     lock(&mut cluster, 1);
     cluster.settle();
     cluster.access(1, Write);
-    lock(&mut cluster, 2);
+    lock(&mut cluster, next);
     cluster.settle();
     cluster.trace();
     unlock(&mut cluster, 1);
+    cluster
+}
+
+#[test]
+fn a_lock_grant_brings_write_notices_and_the_next_owner_invalidates() {
+    let mut cluster = written_and_unlocked_for(2);
     cluster.settle();
     assert_eq!(
         cluster.trace(),
@@ -128,14 +134,7 @@ fn a_lock_grant_brings_write_notices_and_the_next_owner_invalidates() {
 
 #[test]
 fn a_grant_to_the_home_of_all_that_was_written_waits_for_no_acknowledgement() {
-    let mut cluster = read_by(3, &[1, 2]);
-    lock(&mut cluster, 1);
-    cluster.settle();
-    cluster.access(1, Write);
-    lock(&mut cluster, 0);
-    cluster.settle();
-    cluster.trace();
-    unlock(&mut cluster, 1);
+    let mut cluster = written_and_unlocked_for(0);
     assert_eq!(
         cluster.trace(),
         [
