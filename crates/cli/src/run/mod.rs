@@ -246,6 +246,7 @@ fn start_here(
         credentials,
         descriptors,
         signals,
+        own_sessions: false,
     };
     spawn::start_all(&plan, listeners, containment, stdin::for_node)
 }

@@ -40,6 +40,9 @@ pub(super) struct Plan {
     pub(super) descriptors: Rlimit,
     /// And what signals did to the user.
     pub(super) signals: Inherited,
+    /// Each node gets a session of its own, and with that its own share of processors (sched(7), autogroups): who starts
+    /// them has to be heard of however many processes they have. Not where there may be a terminal.
+    pub(super) own_sessions: bool,
 }
 
 /// What some of the nodes run.
@@ -128,7 +131,12 @@ fn start(
     if let Some(name) = words.next() {
         command.arg0(name);
     }
-    command.args(words).process_group(0);
+    command.args(words);
+    if plan.own_sessions {
+        in_own_session(&mut command);
+    } else {
+        command.process_group(0);
+    }
     command.envs(plan.variables.iter().map(|(name, value)| (name, value)));
     command.env("MULTIGRAIN_RANK", rank.to_string());
     let numbers: Vec<String> = listeners.iter().map(|fd| fd.as_raw_fd().to_string()).collect();

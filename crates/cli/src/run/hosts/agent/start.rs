@@ -147,6 +147,7 @@ impl LocalNodes {
             credentials,
             descriptors: self.descriptors,
             signals: signals.before(),
+            own_sessions: true,
         };
         let stdin = |rank| {
             starting();
