@@ -33,7 +33,7 @@ enum Scene {
     Posts,
     /// The same by hints.
     Pushes,
-    /// The tracker, by posts behind a flush that a stopped node does not acknowledge.
+    /// The tracker, by posts to a third node behind a flush that a stopped one does not acknowledge.
     Held,
     /// The names of a job.
     Names,
@@ -68,7 +68,8 @@ pub(crate) fn run(args: &BoundsArgs) -> ExitCode {
 fn prove(scene: Scene, transport: &str) -> Result<()> {
     let this = std::env::current_exe().context("the path of this program")?;
     let mut command = Command::new(&this);
-    command.args(["run", "-n", "2", "--no-tag-output", "--no-summary", "--timeout", LIMIT]);
+    let nodes = if scene == Scene::Held { "3" } else { "2" };
+    command.args(["run", "-n", nodes, "--no-tag-output", "--no-summary", "--timeout", LIMIT]);
     command.args(["--transport", transport]);
     if scene == Scene::Held {
         command.args(["--consistency", "lazy-release"]);

@@ -35,8 +35,10 @@ fn fill(job: &Job, scene: Scene) -> Result<()> {
     let stopped = job.share("pid", || job.alloc(pid))?;
     // Node 0 has written it, so it stays the home.
     let page = job.share("page", || job.alloc_slice::<u64>(512, Grain::Bytes(4096)))?;
-    // Even numbers are managed by node 0, which allocated the first.
-    let units = job.semaphore(4);
+    // By its number node 0 manages it; what is held is for node 2, for what node 0 alone has to acknowledge holds up nothing for
+    // node 0 (ADR 61).
+    let (number, waiter) = if scene == Scene::Held { (5, 2) } else { (4, 0) };
+    let units = job.semaphore(number);
     if job.node() == 0 {
         page.fill(7);
     }
@@ -61,7 +63,7 @@ fn fill(job: &Job, scene: Scene) -> Result<()> {
         let needed = most_memory()? - before;
         ensure!(needed < ROOM, "{needed} KiB for what nobody took");
         println!("node 1 waited after {waited}");
-    } else if scene != Scene::Pushes {
+    } else if scene != Scene::Pushes && job.node() == waiter {
         for _ in 0..UNITS {
             units.wait()?;
         }
