@@ -259,6 +259,16 @@ fn a_host_may_take_longer_to_start_its_nodes_than_an_agent_may_be_silent() {
     assert!(ended.took > Duration::from_millis(4_500), "{ended:?}");
 }
 
+/// Processes of a session share what processors give it (sched(7), autogroups): many of a node's kept its agent from its turn.
+#[test]
+fn nodes_have_sessions_of_their_own() {
+    let of_bash = "read -r -a stat < /proc/$$/stat; echo $$ ${stat[5]}";
+    let ended = run(&mut script("--hosts a:2,b --no-tag-output", "", of_bash));
+    let lines: Vec<_> = ended.out.lines().filter_map(|line| line.split_once(' ')).collect();
+    assert_eq!(lines.len(), 3, "{ended:?}");
+    assert!(lines.iter().all(|(process, session)| process == session), "{ended:?}");
+}
+
 /// What has no answer was taken for a heartbeat: hosts whose nodes say nothing were lost.
 #[test]
 fn a_launcher_that_has_much_to_say_does_not_lose_its_hosts() {

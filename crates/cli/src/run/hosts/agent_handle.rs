@@ -60,8 +60,7 @@ pub(super) struct AgentHandle {
     heard_at: u64,
     /// The command that ends what is left of its nodes if it cannot.
     sweep: Vec<String>,
-    /// Bytes of output that have come since it was told to hold them back.
-    unasked: usize,
+    unasked: UnaskedOutput,
     /// The host's monotonic clock less ours, in nanoseconds, with how long it took to ask.
     clock: Option<(i64, u64)>,
 }
@@ -140,7 +139,7 @@ impl AgentHandle {
                 exit_code: None,
                 heard_at: 0,
                 sweep: Vec::new(),
-                unasked: 0,
+                unasked: UnaskedOutput::default(),
                 clock: None,
             }),
             Err(error) => {
@@ -268,11 +267,7 @@ impl AgentHandle {
     /// # Errors
     /// It does not do that: what was under way when it was told so is less.
     pub(super) fn check_pause(&mut self, is_paused: bool, bytes: usize) -> Result<(), String> {
-        self.unasked = if is_paused { self.unasked.saturating_add(bytes) } else { 0 };
-        match self.unasked > MOST_UNASKED {
-            true => Err("its agent does not hold output back as it was told to".to_owned()),
-            false => Ok(()),
-        }
+        self.unasked.receive(is_paused, bytes)
     }
 
     /// Nothing more is expected of it.
@@ -428,9 +423,39 @@ impl AgentHandle {
     }
 }
 
+/// Bytes of output that have come since an agent was told to hold them back.
+#[derive(Debug, Default)]
+struct UnaskedOutput(usize);
+
+impl UnaskedOutput {
+    fn receive(&mut self, is_paused: bool, bytes: usize) -> Result<(), String> {
+        self.0 = if is_paused { self.0.saturating_add(bytes) } else { 0 };
+        match self.0 > MOST_UNASKED {
+            true => Err("its agent does not hold output back as it was told to".to_owned()),
+            false => Ok(()),
+        }
+    }
+}
+
 /// The monotonic clock, in nanoseconds.
 pub(super) fn now_ns() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     let now = Duration::try_from(now).unwrap_or_default();
     u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_agent_that_does_not_hold_output_back_is_lost_once_that_is_certain() {
+        let mut unasked = UnaskedOutput::default();
+        let most = MOST_UNASKED;
+        assert!(unasked.receive(false, 2 * most).is_ok(), "it was to go on");
+        assert!(unasked.receive(true, most).is_ok(), "that was under way");
+        assert!(unasked.receive(false, most).is_ok());
+        assert!(unasked.receive(true, most).is_ok(), "and again");
+        assert!(unasked.receive(true, 1).unwrap_err().contains("does not hold output back"));
+    }
 }

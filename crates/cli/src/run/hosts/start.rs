@@ -152,7 +152,7 @@ fn check_nodes(
 mod tests {
     use super::*;
 
-    /// With a process id less a later word of the last rank indexed behind the end.
+    /// With one process id too few, a later event of the last rank was looked up behind the end (the launcher panicked).
     #[test]
     fn an_agent_speaks_of_as_many_nodes_as_it_has() {
         let share = |host: &str, ranks| Share { host: host.to_owned(), ranks };
