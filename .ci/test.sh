@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 
 # Counts that depend on who is first, shares of processors, seconds that are promised (hosts_networks), and what a job leaves on
 # the host (inject).
-ALONE="apps bench fairness hosts_networks inject scale service wakeup_suppression"
+ALONE="apps bench fairness hosts_networks inject scale service sysv_windows wakeup_suppression"
 # What takes longest begins first.
 LONGEST="c_api sysv paths deadlock nodes sysv_reports"
 

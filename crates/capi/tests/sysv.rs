@@ -8,20 +8,8 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use support::{Setting, TestDir, assert_gone, build, not_tried, run, workspace};
-
-fn launcher() -> PathBuf {
-    build(&["multigrain-cli", "multigrain-sysv-preload"]).join("multigrain")
-}
-
-/// Whether this user may run sites.
-fn may() -> bool {
-    let is_root = rustix::process::geteuid().is_root();
-    if !is_root {
-        not_tried("sites need root");
-    }
-    is_root
-}
+use support::sites::{launcher, may, moved, plain};
+use support::{Setting, TestDir, assert_gone, not_tried, run, workspace};
 
 fn programs(dir: &TestDir) {
     let mut make = Command::new("make");
@@ -78,21 +66,6 @@ fn sites_are_on_many_hosts_as_nodes_are() {
     assert_eq!(missing.status.code(), Some(127), "{missing:?}");
 }
 
-/// Kilobytes of pages and times that a page was taken away, as the summary has them.
-fn moved(program: &Path, options: &[&str]) -> (f64, f64) {
-    let mut job = Command::new(launcher());
-    job.args(["run", "--sysv", "-n", "2", "--summary", "--timeout", "60"]).args(options);
-    let output = job.arg(program).args(["-p", "2"]).stdin(Stdio::null()).output().unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.success(), "{said}");
-    let number = |word: &str| word.replace(',', "").parse::<f64>().unwrap();
-    let words: Vec<&str> = said.split_whitespace().collect();
-    let of_pages = words.windows(2).position(|two| two == ["of", "pages"]).unwrap();
-    let scale = if words[of_pages - 1] == "MiB" { 1024.0 } else { 1.0 };
-    let taken = words.iter().position(|word| *word == "invalidations").unwrap();
-    (number(words[of_pages - 2]) * scale, number(words[taken - 1]))
-}
-
 #[test]
 fn segments_have_the_window_and_the_compression_that_the_user_asks_for() {
     if !may() {
@@ -108,14 +81,6 @@ fn segments_have_the_window_and_the_compression_that_the_user_asks_for() {
     let (compressed, _) =
         moved(&battleship, &["--segment-window", "500us", "--segment-compression", "lz4"]);
     assert!(compressed < kib / 2.0, "{compressed} KiB compressed, {kib} raw");
-    // What is taken away in 0.4 s of a page that both write: where each has it for 20 ms, some 20 times.
-    let windows = plain(&dir, "windows");
-    let taken = |options| moved(&windows, options).1;
-    let (often, seldom) = (taken(&[]), taken(&["--segment-window", "20ms"]));
-    assert!(
-        seldom < 60.0 && often > 3.0 * seldom,
-        "taken {seldom} times, without a window {often}"
-    );
     for wrong in [
         &["--segment-window", "5"][..],
         &["--segment-window", "0us"],
@@ -151,22 +116,13 @@ fn processes(of: &str, program: &Path, arguments: &str) -> Vec<i32> {
     String::from_utf8(out).unwrap().lines().map(|line| line.parse().unwrap()).collect()
 }
 
-/// A program that knows nothing of us, by its source.
-fn plain(dir: &TestDir, name: &str) -> PathBuf {
-    let program = dir.path().join(name);
-    let mut compiler = support::c::compiler("cc", &["-std=c11", "-D_GNU_SOURCE", "-O1"]);
-    compiler.arg(support::c::source(&format!("sysv_{name}.c"))).arg("-o").arg(&program);
-    support::c::must_succeed(&mut compiler);
-    program
-}
-
 #[test]
 fn a_site_serves_while_its_program_is_stopped() {
     if !may() {
         return;
     }
     let dir = TestDir::new();
-    let program = plain(&dir, "stopped");
+    let program = plain(&dir, "sysv_stopped");
     for transport in ["unix", "tcp"] {
         let setting = Setting { transport, options: &["--sysv"], ..Setting::nodes(2) };
         let ended = run(&launcher(), &setting, &program, &[]);
@@ -180,7 +136,7 @@ fn what_a_program_has_left_has_its_memory_as_long_as_it_lives() {
         return;
     }
     let dir = TestDir::new();
-    let program = plain(&dir, "leftover");
+    let program = plain(&dir, "sysv_leftover");
     let wrong = dir.path().join("wrong");
     let setting = Setting { options: &["--sysv"], ..Setting::nodes(2) };
     for _ in 0..10 {
@@ -196,7 +152,7 @@ fn nobody_finds_other_bytes_when_a_site_is_killed() {
         return;
     }
     let dir = TestDir::new();
-    let program = plain(&dir, "leftover");
+    let program = plain(&dir, "sysv_leftover");
     let wrong = dir.path().join("wrong");
     let site = format!("{} site -- ", launcher().display());
     for _ in 0..10 {
@@ -217,7 +173,7 @@ fn a_child_goes_nowhere_without_its_guard() {
         return;
     }
     let dir = TestDir::new();
-    let program = plain(&dir, "children");
+    let program = plain(&dir, "sysv_children");
     let wrong = dir.path().join("wrong");
     let site = format!("{} site -- ", launcher().display());
     for _ in 0..10 {
@@ -240,7 +196,7 @@ fn a_site_without_descriptors_for_children_ends_its_job_with_a_line() {
         return;
     }
     let dir = TestDir::new();
-    let program = plain(&dir, "children");
+    let program = plain(&dir, "sysv_children");
     let wrong = dir.path().join("wrong");
     for descriptors in ["24", "64", "100", "128"] {
         let mut job = Command::new("prlimit");
@@ -286,7 +242,7 @@ fn a_site_without_a_thread_says_so_and_does_not_panic() {
         return not_tried("no control group that limits tasks can be made");
     };
     let dir = TestDir::new();
-    let program = plain(&dir, "children");
+    let program = plain(&dir, "sysv_children");
     let (wrong, place) = (dir.path().join("wrong"), group.0.display());
     let mut failed = 0;
     for tasks in (16..40).step_by(2).chain(23..29) {
@@ -312,7 +268,7 @@ fn what_a_program_does_to_its_group_and_environment_leaves_its_site_alone() {
         return;
     }
     let dir = TestDir::new();
-    let program = plain(&dir, "group");
+    let program = plain(&dir, "sysv_group");
     for nodes in [1, 2] {
         let setting = Setting { options: &["--sysv"], ..Setting::nodes(nodes) };
         let ended = run(&launcher(), &setting, &program, &[]);
@@ -326,7 +282,7 @@ fn nothing_is_left_whoever_is_killed() {
         return;
     }
     let dir = TestDir::new();
-    let program = plain(&dir, "endless");
+    let program = plain(&dir, "sysv_endless");
     let kill = |pid: i32, signal| {
         rustix::process::kill_process(rustix::process::Pid::from_raw(pid).unwrap(), signal)
             .unwrap();

@@ -3,23 +3,11 @@
 
 mod support;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
-use support::{Ended, Setting, TestDir, build, not_tried, run};
-
-fn launcher() -> PathBuf {
-    build(&["multigrain-cli", "multigrain-sysv-preload", "multigrain-capi"]).join("multigrain")
-}
-
-/// Whether this user may run sites.
-fn may() -> bool {
-    let is_root = rustix::process::geteuid().is_root();
-    if !is_root {
-        not_tried("sites need root");
-    }
-    is_root
-}
+use support::sites::{launcher, may, plain};
+use support::{Ended, Setting, TestDir, not_tried, run};
 
 fn on_two(options: &'static [&'static str], program: &Path, arguments: &[&str]) -> Ended {
     run(&launcher(), &Setting { options, ..Setting::nodes(2) }, program, arguments)
@@ -43,15 +31,6 @@ fn a_program_that_is_linked_with_multigrain_is_told_from_one_of_system_v_calls()
     let ended = run(&launcher, &setting, Path::new("/bin/sh"), &["-c", &command]);
     assert!(!matches!(ended.code, Some(0)), "{ended:?}");
     assert!(ended.err.contains("`multigrain run --sysv` started it"), "{ended:?}");
-}
-
-/// `tests/c/NAME.c`, without any library of ours.
-fn plain(dir: &TestDir, name: &str) -> PathBuf {
-    let program = dir.path().join(name);
-    let mut compiler = support::c::compiler("cc", &["-std=c11", "-D_GNU_SOURCE", "-O1"]);
-    compiler.arg(support::c::source(&format!("{name}.c"))).arg("-o").arg(&program);
-    support::c::must_succeed(&mut compiler);
-    program
 }
 
 #[test]

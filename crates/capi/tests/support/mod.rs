@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test binary uses its part of it")]
 
 pub(crate) mod c;
+pub(crate) mod sites;
 
 use std::fs;
 use std::io::Write;
