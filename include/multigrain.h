@@ -292,7 +292,8 @@ int mg_touch_write(void *p, size_t bytes);
 enum mg_placement {
     MG_PLACE_LIBRARY = 0, /* the node that creates it, its library site */
     MG_PLACE_SPREAD = 1,  /* all nodes in turn */
-    MG_PLACE_FIRST = 2    /* node 0 */
+    MG_PLACE_FIRST = 2,   /* node 0 */
+    MG_PLACE_BLOCK = 3    /* each node a block of neighbours */
 };
 
 /*

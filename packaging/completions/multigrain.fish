@@ -61,8 +61,10 @@ adaptive\t'Spins for a while, then sleeps'"
 complete -c multigrain -n "__fish_multigrain_using_subcommand run" -l service -d 'Which thread of a node serves what arrives: MIRAGE+\'s server process, or what is nearest to its interrupt level [default: helping]' -r -f -a "blocked\t'A thread of its own, asleep until something arrives'
 polling\t'A thread of its own that looks all the time; needs a core'
 helping\t'The threads that wait, and a thread of its own, asleep, while none does'"
-complete -c multigrain -n "__fish_multigrain_using_subcommand run" -l manager -d 'Where directory entries live [default: allocator]' -r -f -a "first\t'Node 0 manages everything'
-spread\t'Spread over the nodes'
+complete -c multigrain -n "__fish_multigrain_using_subcommand run" -l manager -d 'Where directory entries live [default: auto]' -r -f -a "auto\t'`allocator` in a job of at most 8 nodes, `block` in a larger one'
+first\t'Node 0 manages everything'
+spread\t'Neighbours on one node after the other'
+block\t'On each node a block of neighbours'
 allocator\t'The node that allocated'"
 complete -c multigrain -n "__fish_multigrain_using_subcommand run" -l learn -d 'Whether a node fetches ahead: what comes next in an array that a thread goes through and the neighbours of what it reads, write access for what it reads and then writes, and at barriers what it has fetched between them, or needed again after them, again and again [default: on]' -r -f -a "on\t'Learns and fetches ahead'
 off\t'Fetches at faults only'"
@@ -213,8 +215,10 @@ complete -c multigrain -n "__fish_multigrain_using_subcommand scale" -l send-us 
 complete -c multigrain -n "__fish_multigrain_using_subcommand scale" -l wake-us -d 'How much later a node that computes or sleeps takes a frame [default: as measured]' -r
 complete -c multigrain -n "__fish_multigrain_using_subcommand scale" -l transport -d 'Whose costs: what carries the messages' -r -f -a "unix\t'Unix sockets'
 tcp\t'TCP over the loopback interface'"
-complete -c multigrain -n "__fish_multigrain_using_subcommand scale" -l manager -d 'Who manages minipages' -r -f -a "allocator\t'The node that allocated: node 0'
-spread\t'Spread over the nodes'"
+complete -c multigrain -n "__fish_multigrain_using_subcommand scale" -l manager -d 'Who manages minipages' -r -f -a "auto\t'As in such a job'
+allocator\t'The node that allocated: node 0'
+spread\t'Neighbours on one node after the other'
+block\t'On each node a block of neighbours'"
 complete -c multigrain -n "__fish_multigrain_using_subcommand scale" -l input -d 'Which inputs' -r -f -a "paper\t'Those of the Millipage paper'
 small\t'Small ones, as for --validate'
 filling\t'Those that fill 64 machines; not of TSP'

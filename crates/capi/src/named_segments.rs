@@ -76,6 +76,7 @@ impl SegmentFacts {
                 Placement::Allocator => 0,
                 Placement::Spread => 1,
                 Placement::First => 2,
+                Placement::Block => 3,
             },
             user: stat.rights.user,
             group: stat.rights.group,
@@ -149,6 +150,7 @@ unsafe fn options(asked: *const SegmentPolicy) -> Result<SegmentOptions, Error> 
         0 => Placement::Allocator,
         1 => Placement::Spread,
         2 => Placement::First,
+        3 => Placement::Block,
         _ => return Err(Error::Invalid(format!("{placement} is no placement: see mg_placement"))),
     });
     Ok(options)

@@ -45,7 +45,7 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     ("MULTIGRAIN_TRACKING", "faults or scans (--tracking)."),
     ("MULTIGRAIN_WAIT", "spin, yield, block or adaptive (--wait)."),
     ("MULTIGRAIN_SERVICE", "blocked, polling or helping (--service)."),
-    ("MULTIGRAIN_MANAGER", "first, spread or allocator (--manager)."),
+    ("MULTIGRAIN_MANAGER", "auto, first, spread, block or allocator (--manager)."),
     ("MULTIGRAIN_LEARN", "on or off (--learn)."),
     (
         "MULTIGRAIN_CONSISTENCY",

@@ -22,7 +22,7 @@ fn each_segment_keeps_its_own_policy_wherever_its_bytes_come_from() {
     with_guards(BYTES, |node| {
         let lazy = SegmentPolicy {
             consistency: Consistency::LazyRelease,
-            placement: Placement::Spread,
+            placement: Some(Placement::Spread),
             chunk: 4,
         };
         let file = node.memory.add_segment(Origin::File.object(BYTES), lazy).unwrap();

@@ -79,7 +79,8 @@ struct AreaBody {
 }
 
 /// As their numbers on the wire have them.
-const PLACEMENTS: [Placement; 3] = [Placement::First, Placement::Spread, Placement::Allocator];
+const PLACEMENTS: [Placement; 4] =
+    [Placement::First, Placement::Spread, Placement::Block, Placement::Allocator];
 
 impl Origin {
     fn number(self) -> u8 {

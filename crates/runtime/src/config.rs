@@ -170,9 +170,11 @@ impl Config {
                 "MANAGER",
                 &text,
                 &[
-                    ("first", Placement::First),
-                    ("spread", Placement::Spread),
-                    ("allocator", Placement::Allocator),
+                    ("auto", None),
+                    ("first", Some(Placement::First)),
+                    ("spread", Some(Placement::Spread)),
+                    ("block", Some(Placement::Block)),
+                    ("allocator", Some(Placement::Allocator)),
                 ],
             )?;
         }

@@ -85,7 +85,7 @@ impl Victim {
         let pair = socketpair(family, SocketType::STREAM, flags, None);
         let (mouth, ear) = pair.expect("a pair of sockets");
         let mut memory = multigrain_memory::Config::new(SHARED_BYTES, GuardChoice::Mprotect);
-        memory.policy.placement = placement;
+        memory.policy.placement = Some(placement);
         let memory = Memory::new(&memory).expect("shared memory");
         let config = Config { rank, ..Config::single() };
         let mouth = leak(mouth);

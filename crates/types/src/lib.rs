@@ -23,7 +23,7 @@ pub mod tree;
 
 pub use consistency::Consistency;
 pub use number_ranges::in_runs;
-pub use placement::Placement;
+pub use placement::{Managed, Placement};
 pub use segment_policy::{Compression, SegmentPolicy};
 pub use size::parse_size;
 

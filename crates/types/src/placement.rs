@@ -7,24 +7,89 @@ use crate::{MinipageId, NodeId};
 pub enum Placement {
     /// Node 0 manages every minipage (Millipage 3.3).
     First,
-    /// Minipages are dealt over the nodes in turn.
+    /// Minipages are dealt over the nodes in turn: a cyclic distribution.
     Spread,
+    /// Each node manages as many neighbouring minipages of an area: a block distribution.
+    Block,
     /// The node that allocated the minipage manages it.
     #[default]
     Allocator,
 }
 
+/// The most nodes of a job in which who allocates manages, where nobody says anything else.
+const FEW_NODES: u16 = 8;
+
+/// An area as far as its managers depend on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Managed {
+    /// The node that allocated it.
+    pub owner: NodeId,
+    /// How many minipages it has.
+    pub minipages: u32,
+}
+
 impl Placement {
-    /// Who manages a minipage that this owner has allocated, in a job of so many nodes (at least one).
+    /// That of allocations in a job of so many nodes where nobody says anything else: who allocates serves no more
+    /// than its share of a large job (ADR 62).
     #[must_use]
-    pub fn manager(self, minipage: MinipageId, owner: NodeId, nodes: u16) -> NodeId {
+    pub const fn for_nodes(nodes: u16) -> Self {
+        if nodes > FEW_NODES { Self::Block } else { Self::Allocator }
+    }
+
+    /// Who manages a minipage of such an area, in a job of so many nodes (at least one).
+    #[must_use]
+    pub fn manager(self, minipage: MinipageId, area: Managed, nodes: u16) -> NodeId {
         match self {
+            Self::Allocator => area.owner,
             Self::First => NodeId(0),
-            Self::Allocator => owner,
-            Self::Spread => {
+            Self::Block if area.minipages >= u32::from(nodes) => {
+                let block = area.minipages.div_ceil(nodes.into());
+                NodeId(u16::try_from(minipage.index() / block).unwrap_or(0))
+            }
+            // Small areas are many: their first minipages are not all the first node's.
+            Self::Spread | Self::Block => {
                 let turn = minipage.area().0.wrapping_add(minipage.index()) % u32::from(nodes);
                 NodeId(u16::try_from(turn).unwrap_or(0))
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::AreaId;
+
+    fn managers(placement: Placement, minipages: u32, nodes: u16) -> Vec<u16> {
+        let area = Managed { owner: NodeId(1), minipages };
+        let of = |index| placement.manager(MinipageId::new(AreaId(5), index), area, nodes).0;
+        (0..minipages).map(of).collect()
+    }
+
+    #[test]
+    fn neighbours_have_one_manager_and_each_node_its_share() {
+        assert_eq!(managers(Placement::Block, 8, 4), [0, 0, 1, 1, 2, 2, 3, 3]);
+        assert_eq!(managers(Placement::Block, 7, 3), [0, 0, 0, 1, 1, 1, 2]);
+        for nodes in [1, 3, 64] {
+            let all = managers(Placement::Block, 1_000, nodes);
+            let largest = usize::from(u16::try_from(1_000_u32.div_ceil(nodes.into())).unwrap());
+            assert!(all.is_sorted() && all.iter().all(|&node| node < nodes));
+            let shares = all.chunk_by(|one, next| one == next).map(<[u16]>::len);
+            assert!(shares.max() == Some(largest), "{nodes}");
+        }
+    }
+
+    #[test]
+    fn the_minipages_of_small_areas_are_dealt_out() {
+        assert_eq!(managers(Placement::Block, 3, 4), [1, 2, 3]);
+        assert_eq!(managers(Placement::Spread, 5, 4), [1, 2, 3, 0, 1]);
+    }
+
+    #[test]
+    fn only_large_jobs_have_their_managers_spread() {
+        let chosen = |nodes| managers(Placement::for_nodes(nodes), 18, nodes);
+        assert_eq!(chosen(FEW_NODES), [1; 18]);
+        assert_eq!(chosen(FEW_NODES + 1), managers(Placement::Block, 18, FEW_NODES + 1));
+        assert_eq!(managers(Placement::First, 18, FEW_NODES + 1), [0; 18]);
     }
 }

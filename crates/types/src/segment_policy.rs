@@ -26,8 +26,8 @@ impl Compression {
 pub struct SegmentPolicy {
     /// Consistency of allocations that ask for none.
     pub consistency: Consistency,
-    /// Who manages its minipages.
-    pub placement: Placement,
+    /// Who manages its minipages; none: as it is best for a job of so many nodes ([`Placement::for_nodes`]).
+    pub placement: Option<Placement>,
     /// Sequentially consistent allocations that share a minipage, from 1: the first chunking level
     /// (Millipage 4.4).
     pub chunk: u32,
@@ -35,6 +35,6 @@ pub struct SegmentPolicy {
 
 impl Default for SegmentPolicy {
     fn default() -> Self {
-        Self { consistency: Consistency::default(), placement: Placement::default(), chunk: 1 }
+        Self { consistency: Consistency::default(), placement: None, chunk: 1 }
     }
 }

@@ -169,7 +169,7 @@ static void kept(void)
 static void policies(void)
 {
     for (int consistency = MG_SEQUENTIAL; consistency <= MG_AUTO; consistency++)
-        for (int placement = MG_PLACE_LIBRARY; placement <= MG_PLACE_FIRST; placement++) {
+        for (int placement = MG_PLACE_LIBRARY; placement <= MG_PLACE_BLOCK; placement++) {
             struct mg_segment_policy policy = {.size = sizeof policy};
             const int library = (consistency + placement) % nodes;
             struct mg_segment_info stat;
@@ -276,7 +276,7 @@ static void wrong(void)
     snprintf(name, sizeof name, "large %d", me);
     CODE(mg_segment_create(name, (size_t)1 << 60, 0600, NULL), MG_ENOMEM);
     NONE(mg_segment_attach(name, 0), MG_ENOENT);
-    policy.placement = (enum mg_placement)3;
+    policy.placement = (enum mg_placement)4;
     CODE(mg_segment_create("wrong", 1, 0600, &policy), MG_EINVAL);
     policy = (struct mg_segment_policy){.size = 8};
     CODE(mg_segment_create("wrong", 1, 0600, &policy), MG_EINVAL);

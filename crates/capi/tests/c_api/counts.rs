@@ -112,6 +112,20 @@ fn what_barriers_take_and_a_node_needs_again_each_time_comes_without_faults() {
     }
 }
 
+/// ADR 62.
+#[test]
+fn the_node_that_allocates_serves_no_more_than_its_share_of_a_large_job() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "managers");
+    let of_all = |nodes, options, percent| {
+        run_well(&launcher(), &Setting { options, ..Setting::nodes(nodes) }, &program, percent);
+    };
+    of_all(16, &[], &["12", "1"]);
+    of_all(9, &[], &["20", "1"]);
+    of_all(16, &["--manager", "allocator"], &["100", "30"]);
+    of_all(8, &[], &["100", "30"]);
+}
+
 #[test]
 fn a_lock_that_is_free_for_a_thread_that_stays_away_goes_to_those_that_wait() {
     let dir = TestDir::new();

@@ -117,12 +117,15 @@ fn a_large_job_has_the_links_that_it_uses_and_keeps_them() {
 fn what_very_many_nodes_have_read_is_invalidated_by_a_tree() {
     let dir = TestDir::new();
     let program = compile(&dir, "many_copies");
+    let options = &["--manager", "allocator"];
     for (nodes, transport) in [(64, "unix"), (52, "tcp")] {
-        run_well(&launcher(), &Setting { transport, ..Setting::nodes(nodes) }, &program, &[]);
+        let setting = Setting { transport, options, ..Setting::nodes(nodes) };
+        run_well(&launcher(), &setting, &program, &[]);
     }
     // One that passes it on, one below that, and the last of all.
     for stops in ["1", "4", "63"] {
-        let ended = run(&launcher(), &Setting::nodes(64), &program, &[stops]);
+        let ended =
+            run(&launcher(), &Setting { options, ..Setting::nodes(64) }, &program, &[stops]);
         assert_eq!(ended.code, Some(128 + 9), "{ended:?}");
         let line = format!("multigrain: node {stops} (pid ");
         let lines: Vec<&str> = ended.err.lines().collect();

@@ -92,7 +92,7 @@ impl Setting {
                 transport: given(&args.transport, transport),
                 wait: given(&args.wait, wait),
                 tracking: given(&args.tracking, tracking),
-                manager: rng.pick(&["allocator", "spread", "first"]),
+                manager: rng.pick(&["allocator", "spread", "block", "first"]),
                 learn: rng.pick(&["on", "on", "off"]),
                 chunk: rng.pick(&["1", "1", "4"]),
             },

@@ -92,7 +92,7 @@ pub(super) fn chosen(args: &RunArgs) -> Vec<(String, String)> {
         ("MULTIGRAIN_TRACKING", args.node.tracking.as_ref().map(name_of), Some("faults")),
         ("MULTIGRAIN_WAIT", args.node.wait.as_ref().map(name_of), Some("adaptive")),
         ("MULTIGRAIN_SERVICE", args.node.service.as_ref().map(name_of), Some("helping")),
-        ("MULTIGRAIN_MANAGER", args.node.manager.as_ref().map(name_of), Some("allocator")),
+        ("MULTIGRAIN_MANAGER", args.node.manager.as_ref().map(name_of), Some("auto")),
         ("MULTIGRAIN_LEARN", args.node.learn.as_ref().map(name_of), Some("on")),
         ("MULTIGRAIN_CONSISTENCY", args.node.consistency.as_ref().map(name_of), Some("sequential")),
         ("MULTIGRAIN_CHECK_RACES", args.node.check_races.map(|_| "on".to_owned()), Some("off")),

@@ -97,7 +97,7 @@ pub(super) struct NodeArgs {
     #[arg(long, value_enum)]
     pub(super) service: Option<Service>,
 
-    /// Where directory entries live [default: allocator].
+    /// Where directory entries live [default: auto]
     #[arg(long, value_enum)]
     pub(super) manager: Option<Manager>,
 
@@ -525,10 +525,14 @@ pub(crate) enum Races {
 /// `--manager`; the names are those of MULTIGRAIN_MANAGER.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum Manager {
+    /// `allocator` in a job of at most 8 nodes, `block` in a larger one.
+    Auto,
     /// Node 0 manages everything.
     First,
-    /// Spread over the nodes.
+    /// Neighbours on one node after the other.
     Spread,
+    /// On each node a block of neighbours.
+    Block,
     /// The node that allocated.
     Allocator,
 }

@@ -55,7 +55,7 @@ pub(crate) struct ScaleArgs {
     #[arg(long, value_enum, default_value_t = Transport::Unix)]
     transport: Transport,
     /// Who manages minipages.
-    #[arg(long, value_enum, default_value_t = Manager::Allocator)]
+    #[arg(long, value_enum, default_value_t = Manager::Auto)]
     manager: Manager,
     /// Which inputs.
     #[arg(long, value_enum, default_value_t = Input::Paper)]
@@ -87,17 +87,23 @@ pub(crate) struct ScaleArgs {
 /// `--manager`, of the choices of `run` those that differ here: node 0 allocates.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Manager {
+    /// As in such a job.
+    Auto,
     /// The node that allocated: node 0.
     Allocator,
-    /// Spread over the nodes.
+    /// Neighbours on one node after the other.
     Spread,
+    /// On each node a block of neighbours.
+    Block,
 }
 
 impl Manager {
-    fn placement(self) -> Placement {
+    fn placement(self, nodes: u16) -> Placement {
         match self {
+            Self::Auto => Placement::for_nodes(nodes),
             Self::Allocator => Placement::Allocator,
             Self::Spread => Placement::Spread,
+            Self::Block => Placement::Block,
         }
     }
 }
@@ -105,6 +111,8 @@ impl Manager {
 impl fmt::Display for Manager {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
+            Self::Auto => "auto",
+            Self::Block => "block",
             Self::Allocator => "allocator",
             Self::Spread => "spread",
         })
@@ -270,7 +278,7 @@ fn curve(app: App, args: &ScaleArgs, costs: Costs) -> Result<Curve> {
             costs,
             hosts: Hosts::OWN,
             invalidations: TreeShape::default(),
-            placement: args.manager.placement(),
+            placement: args.manager.placement(nodes),
             most_rounds: ROUNDS,
         };
         let place = || format!("{name} on {nodes} nodes");

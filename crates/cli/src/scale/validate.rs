@@ -35,7 +35,7 @@ pub(super) fn compare(app: &App, setting: Setting<'_>, costs: Costs) -> Result<V
             costs,
             hosts: Hosts { nodes, cores },
             invalidations: TreeShape::default(),
-            placement: setting.manager.placement(),
+            placement: setting.manager.placement(nodes),
             most_rounds: ROUNDS,
         };
         let name = app.small.name();

@@ -21,7 +21,7 @@ pub(crate) const PAGE: u64 = PAGE_BYTES as u64;
 /// How the segments of these tests are shared, where it does not matter.
 pub(crate) const POLICY: SegmentPolicy = SegmentPolicy {
     consistency: Consistency::Sequential,
-    placement: Placement::Allocator,
+    placement: Some(Placement::Allocator),
     chunk: 1,
 };
 const AREAS: usize = 16;

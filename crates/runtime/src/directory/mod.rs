@@ -21,7 +21,7 @@ use address_space::{Announced, Places, Stage};
 use multigrain_memory::{Area, MAX_MINIPAGE_BYTES, SegmentId, Shape, VIEWS_BASE, diff};
 use multigrain_protocol::NodeSet;
 use multigrain_transport::{Header, Payload};
-use multigrain_types::{Access, AreaId, Consistency, NodeId, PAGE_BYTES};
+use multigrain_types::{Access, AreaId, Consistency, NodeId, PAGE_BYTES, Placement};
 
 /// What an answer about a minipage takes while it waits, in bytes: a header and where its contents
 /// are.
@@ -156,7 +156,10 @@ fn map_record(driver: &Driver, record: AreaRecord) -> i32 {
     let fresh = record.owner == driver.me() && !watched && !record.is_named();
     let mut mapped = driver.memory().map_area(record.area, fresh);
     let placement = match record.origin {
-        Origin::Heap => driver.memory().policy(SegmentId::FIRST).placement,
+        Origin::Heap => {
+            let chosen = driver.memory().policy(SegmentId::FIRST).placement;
+            chosen.unwrap_or_else(|| Placement::for_nodes(driver.nodes()))
+        }
         Origin::Named(sharing) => sharing.placement,
     };
     if record.is_named() {

@@ -28,7 +28,7 @@ use multigrain_protocol::mgs::{Client, Server};
 use multigrain_protocol::release::ReleaseTracker;
 use multigrain_protocol::sync::{Lock, SyncTables};
 use multigrain_types::deadlock::BlockingCall;
-use multigrain_types::{AreaId, Consistency, MinipageId, NodeId, Placement, ThreadId};
+use multigrain_types::{AreaId, Consistency, Managed, MinipageId, NodeId, Placement, ThreadId};
 
 use crate::area::AreaRecord;
 use crate::compression::SegmentContents;
@@ -347,7 +347,9 @@ impl SharedTables {
 
     /// Who keeps the directory entry of a minipage of this area.
     fn manager_of(&self, area: &AreaStates, minipage: MinipageId) -> NodeId {
-        area.placement.manager(minipage, area.record.owner, self.nodes)
+        let AreaRecord { owner, area: memory, .. } = area.record;
+        let managed = Managed { owner, minipages: memory.minipages() };
+        area.placement.manager(minipage, managed, self.nodes)
     }
 
     /// Who keeps the directory entry of a minipage; none if it is unknown here.

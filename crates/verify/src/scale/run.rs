@@ -5,7 +5,7 @@ use core::ops::{Add, Sub};
 use multigrain_protocol::invalidation_tree::TreeShape;
 use multigrain_protocol::sync::{SyncContext, SyncInput};
 use multigrain_protocol::{Input, Kind};
-use multigrain_types::{Access, NodeId, Placement, ThreadId};
+use multigrain_types::{Access, AreaId, Managed, MinipageId, NodeId, Placement, ThreadId};
 
 use super::cores::{Alarm, Cores, Hosts};
 use super::machine::{Costs, Machine};
@@ -137,16 +137,14 @@ struct Job {
 impl Job {
     fn new(plan: &Plan<'_>, rounds: u32) -> Self {
         let nodes = plan.nodes;
-        let manager = |index: usize| match plan.placement {
-            Placement::First | Placement::Allocator => NodeId(0),
-            Placement::Spread => {
-                NodeId(u16::try_from(index % usize::from(nodes)).expect("below nodes"))
-            }
-        };
-        let places = plan.pattern.places(nodes).into_iter().enumerate();
+        let places = plan.pattern.places(nodes);
+        let minipages = u32::try_from(places.len()).expect("what a pattern shares fits an area");
+        let managed = Managed { owner: NodeId(0), minipages };
+        let ids = (0..minipages).map(|index| MinipageId::new(AreaId(0), index));
+        let places = places.into_iter().zip(ids);
         let places = places
-            .map(|(index, place)| Placed {
-                manager: manager(index),
+            .map(|(place, id)| Placed {
+                manager: plan.placement.manager(id, managed, nodes),
                 owner: NodeId(place.owner),
                 bytes: place.bytes,
             })

@@ -90,7 +90,9 @@ impl Plan {
                 let owner = rank(rng.bits());
                 let manager = match placement {
                     Placement::First => NodeId(0),
-                    Placement::Spread => rank(u64::from(owner.0) + u64::from(index)),
+                    Placement::Spread | Placement::Block => {
+                        rank(u64::from(owner.0) + u64::from(index))
+                    }
                     Placement::Allocator => owner,
                 };
                 Placed { manager, owner, bytes: rng.pick(&[8, 64, 148, 672, 4096, 65_536]) }
