@@ -9,11 +9,11 @@ use multigrain_types::tree::Fan;
 use multigrain_types::{NodeId, ThreadId};
 use smallvec::SmallVec;
 
-mod collect;
+mod collective_steps;
 mod quota_per_node;
 mod requests;
 
-pub(crate) use collect::Collected;
+pub(crate) use collective_steps::Collected;
 pub use quota_per_node::MOST_IDS;
 use quota_per_node::QuotaPerNode;
 
