@@ -21,7 +21,7 @@
 //! config  program  node_programs  secret             : the same: what a node is told, and which program it runs
 //! receiver  time_windows  membership  frames         : the same: waiting, windows, who is in the job, formats
 //! area  minipage_run  segment_sharing  live_items    : what the tables hold
-//! atomic_op  later_posts                             : what is asked of a word, and what handlers ask for
+//! atomic_op  deferred_posts                             : what is asked of a word, and what handlers ask for
 //! out_of_memory                                      : the end of a node whose allocator has nothing
 //! interposed_mmap  interposed_mprotect  child        : between the program and the C library
 //! interposed_close  signals  pthread  errno          : the same
@@ -70,7 +70,7 @@ mod interposed_mmap;
 #[cfg(all(target_env = "gnu", not(miri), not(feature = "tsan")))]
 mod interposed_mprotect;
 mod job;
-mod later_posts;
+mod deferred_posts;
 mod launcher;
 mod live_items;
 #[cfg(all(test, feature = "loom", not(feature = "mutants")))]

@@ -1,5 +1,5 @@
 //! Whether a thread is inside of this library. A signal's handler that has interrupted it there can need what the thread has, a
-//! lock or the allocator, and would wait for itself: it leaves a post to another thread ([`crate::later_posts`]).
+//! lock or the allocator, and would wait for itself: it leaves a post to another thread ([`crate::deferred_posts`]).
 //!
 //! Role: said where the program comes in: by its calls ([`crate::runtime`]), by traps, as its threads end, and in calls of the C
 //! library that this one answers. A thread begins with its signals blocked.

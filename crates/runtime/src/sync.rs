@@ -11,7 +11,7 @@ use multigrain_types::{NodeId, ThreadId};
 use crate::deadlines::{Deadline, Deadlines};
 use crate::driver::{Driver, WaitReason};
 use crate::error::{Error, Unavailable};
-use crate::later_posts::LaterPosts;
+use crate::deferred_posts::DeferredPosts;
 use crate::receiver::critical_section;
 use crate::receiver::slots::Slot;
 use crate::shim::{Mutex, lock};
@@ -86,7 +86,7 @@ pub(crate) struct Synchronization {
     given: AtomicU32,
     /// What has run once, as far as this node knows.
     done: Mutex<BTreeSet<u64>>,
-    pub(crate) later_posts: LaterPosts,
+    pub(crate) deferred_posts: DeferredPosts,
 }
 
 /// A barrier that a thread has passed.
@@ -106,7 +106,7 @@ impl Synchronization {
             deadlines: Deadlines::default(),
             given: AtomicU32::new(0),
             done: Mutex::default(),
-            later_posts: LaterPosts::default(),
+            deferred_posts: DeferredPosts::default(),
         }
     }
 
@@ -339,7 +339,7 @@ impl Synchronization {
             // Nothing is allocated for this text.
             return Err(Error::Invalid(String::new()));
         }
-        self.later_posts.put(id, count)
+        self.deferred_posts.put(id, count)
     }
 
     /// A post that a handler has left.

@@ -29,10 +29,10 @@ pub(super) fn start(runtime: &'static Runtime) -> Result<(), Error> {
     let watches = spawn(driver, "mg-watch", move || deadlock::watch(driver, threads));
     let sync = &runtime.sync;
     let posts = spawn(driver, "mg-posts", || {
-        sync.later_posts.keep_making(|id, count| sync.post_late(driver, id, count))
+        sync.deferred_posts.keep_making(|id, count| sync.post_late(driver, id, count))
     });
     if posts.is_ok() {
-        sync.later_posts.await_helper();
+        sync.deferred_posts.await_helper();
     }
     let mut helpers = vec![started, watches, posts];
     let alone = usize::from(driver.nodes() == 1);

@@ -325,7 +325,7 @@ impl Runtime {
             driver.unlock_pages_of(thread);
             driver.warn_of_held(thread, "a thread left the job");
         }
-        self.sync.later_posts.make(|id, count| self.sync.post_late(driver, id, count));
+        self.sync.deferred_posts.make(|id, count| self.sync.post_late(driver, id, count));
         if driver.nodes() > 1 {
             // What this thread has to write it has written: it keeps no barrier from finding the job quiescent.
             driver.pause(driver.my_slot()?.0);

@@ -26,7 +26,7 @@ struct Entry {
 
 /// The posts that wait.
 #[derive(Debug)]
-pub(crate) struct LaterPosts {
+pub(crate) struct DeferredPosts {
     entries: Box<[Entry]>,
     /// The number of the next post.
     next: AtomicUsize,
@@ -38,7 +38,7 @@ pub(crate) struct LaterPosts {
     is_kept: AtomicU32,
 }
 
-impl Default for LaterPosts {
+impl Default for DeferredPosts {
     fn default() -> Self {
         let entry = |turn| Entry {
             turn: AtomicUsize::new(turn),
@@ -55,7 +55,7 @@ impl Default for LaterPosts {
     }
 }
 
-impl LaterPosts {
+impl DeferredPosts {
     /// So many units for a semaphore. Callable in a handler.
     ///
     /// # Errors
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn posts_come_out_once_and_in_their_order_and_too_many_are_refused() {
-        let posts = LaterPosts::default();
+        let posts = DeferredPosts::default();
         for round in 0..3 {
             let many = MOST as u64;
             assert!((0..many).all(|id| posts.put(id, round).is_ok()));
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn posts_of_several_threads_all_come_out() {
-        let posts = Arc::new(LaterPosts::default());
+        let posts = Arc::new(DeferredPosts::default());
         let threads = (0..4_u64).map(|id| {
             let posts = Arc::clone(&posts);
             std::thread::spawn(move || (0..200).for_each(|_| posts.put(id, 1).unwrap()))
