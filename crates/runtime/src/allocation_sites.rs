@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use multigrain_types::PAGE_BYTES;
 
 use crate::shim::{Mutex, lock};
-use crate::source_place::{LoadedObject, Symbol, symbols};
+use crate::source_location::{LoadedObject, Symbol, symbols};
 
 /// Allocations whose place in the program is remembered.
 const MOST_SITES: usize = 4096;

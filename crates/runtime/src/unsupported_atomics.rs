@@ -12,7 +12,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use multigrain_types::{Consistency, MinipageId};
 
 use crate::driver::Driver;
-use crate::source_place::symbols;
+use crate::source_location::symbols;
 
 /// Whether the program was told.
 static TOLD: AtomicBool = AtomicBool::new(false);

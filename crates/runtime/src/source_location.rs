@@ -97,7 +97,7 @@ mod tests {
         let symbol = symbols.last().unwrap();
         assert!(symbol.name.as_deref().unwrap().ends_with("known"), "{symbols:?}");
         let place = symbol.place().unwrap();
-        let line: u32 = place.strip_prefix("source_place.rs:").unwrap().parse().unwrap();
+        let line: u32 = place.strip_prefix("source_location.rs:").unwrap().parse().unwrap();
         assert!(known() - line <= 1, "{place}");
         let object = LoadedObject::of(behind).unwrap();
         assert_eq!(object.offset(object.base + 0x11), format!("{}+0x10", object.name));
