@@ -10,7 +10,7 @@ mod host;
 mod inject;
 mod litmus;
 mod man;
-mod mistakes;
+mod usage_errors;
 #[cfg(feature = "mutants")]
 mod mutants;
 mod preload;
@@ -82,8 +82,8 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    mistakes::end_without_stack();
-    mistakes::end_without_room();
+    usage_errors::end_without_stack();
+    usage_errors::end_without_room();
     obey()
 }
 
@@ -115,7 +115,7 @@ fn obey() -> ExitCode {
             run::notice_children();
             return unprinted::until_unprinted(version);
         }
-        Err(error) => return mistakes::end(error, &words),
+        Err(error) => return usage_errors::end(error, &words),
     };
     let mut command = parsed.command;
     if let Command::Run(args) = &mut command {
