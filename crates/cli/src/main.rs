@@ -22,7 +22,7 @@ mod scale;
 mod series;
 mod sim;
 mod site;
-mod unprinted;
+mod output_errors;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -113,7 +113,7 @@ fn obey() -> ExitCode {
         Ok(parsed) => parsed,
         Err(error) if error.kind() == ErrorKind::DisplayVersion => {
             run::notice_children();
-            return unprinted::until_unprinted(version);
+            return output_errors::until_unprinted(version);
         }
         Err(error) => return usage_errors::end(error, &words),
     };
@@ -131,7 +131,7 @@ fn obey() -> ExitCode {
         return run::serve();
     }
     run::notice_children();
-    unprinted::until_unprinted(|| start(command))
+    output_errors::until_unprinted(|| start(command))
 }
 
 /// The version, and the build, which has to be the same on all hosts of a job.

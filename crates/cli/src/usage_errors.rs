@@ -2,7 +2,7 @@
 //! clap knows is in its own words; options and commands as other launchers have them are named with what they are called
 //! here.
 
-use crate::{Cli, unprinted};
+use crate::{Cli, output_errors};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory, Error};
 use multigrain_types::PAGE_BYTES;
@@ -87,7 +87,7 @@ pub(crate) fn end(error: Error, words: &[OsString]) -> ExitCode {
             WRONG_USE.into()
         }
         None => {
-            unprinted::or_lost(error.print(), if error.use_stderr() { WRONG_USE } else { 0 }.into())
+            output_errors::or_lost(error.print(), if error.use_stderr() { WRONG_USE } else { 0 }.into())
         }
     }
 }

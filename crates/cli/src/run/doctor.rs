@@ -11,7 +11,7 @@ use super::slurm::Allocation;
 use super::watchdog::Ward;
 use super::{abort_on_panic, environment, program};
 use crate::host::{self, Finding, Level, Needs};
-use crate::unprinted;
+use crate::output_errors;
 use clap::Args;
 use multigrain_runtime::Config;
 use multigrain_types::exit_codes::PREVENTED;
@@ -63,7 +63,7 @@ pub(crate) fn doctor(args: &mut DoctorArgs) -> ExitCode {
         let prevented = worst(&findings) == Level::Prevents;
         let code = ExitCode::from(if prevented { PREVENTED } else { 0 });
         let mut stdout = io::stdout();
-        unprinted::or_lost(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()), code)
+        output_errors::or_lost(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()), code)
     });
     said.unwrap_or_else(|error| {
         say(&error.to_string());
