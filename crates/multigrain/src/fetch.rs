@@ -3,7 +3,7 @@
 use multigrain_runtime::{AtomicAction, AtomicOp, runtime};
 
 use crate::Result;
-use crate::party::{Number, Op};
+use crate::collective::{Number, Op};
 use crate::shared::Shared;
 
 /// An atomic instruction on a number that other nodes use moves its minipage here, each time. These do as the

@@ -92,6 +92,7 @@
 //! ```
 
 mod array;
+mod collective;
 mod fetch;
 mod hints;
 mod job;
@@ -99,7 +100,7 @@ mod memory;
 mod mutex;
 mod named_segment;
 mod names;
-mod party;
+
 mod pointer;
 mod portable;
 mod rwlock;
@@ -122,7 +123,7 @@ pub use multigrain_types::{Access, Compression, Consistency, Placement};
 pub use mutex::{Mutex, MutexGuard};
 pub use named_segment::Segment;
 pub use names::Handle;
-pub use party::{Number, Op, Party};
+pub use collective::{Number, Op, Party};
 pub use portable::Portable;
 pub use rwlock::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 pub use shareable::{Atomic, Shareable};
