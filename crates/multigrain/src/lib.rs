@@ -92,6 +92,7 @@
 //! ```
 
 mod array;
+mod atomic_copy;
 mod collective;
 mod fetch;
 mod hints;
@@ -109,7 +110,7 @@ mod shared;
 mod slice;
 mod sync;
 mod thread;
-mod words;
+
 
 pub use array::SharedArray;
 pub use hints::{PageLock, Region};

@@ -24,7 +24,7 @@ use crate::shareable::Shareable;
 use crate::shared::Shared;
 use crate::slice::SharedSlice;
 use crate::sync::{Barrier, Condvar, Once, Semaphore};
-use crate::words;
+use crate::atomic_copy;
 
 /// Most words of a handle.
 const HANDLE_WORDS: usize = 3;
@@ -55,7 +55,7 @@ impl Job {
         self.runtime().check_range(address, size_of::<Description>(), Kind::Read)?;
         let place = pointer::<Description>(address);
         // SAFETY: such names are given by `publish` alone, for live descriptions.
-        let description = unsafe { words::load(place.as_ptr()) };
+        let description = unsafe { atomic_copy::load(place.as_ptr()) };
         if description[0] != type_number::<H::Kind>() {
             let wanted = core::any::type_name::<H>();
             return Err(Error::Invalid(format!("{name:?} is no {wanted}")));

@@ -11,7 +11,7 @@ use multigrain_types::Consistency;
 use crate::Result;
 use crate::pointer::pointer;
 use crate::shareable::Shareable;
-use crate::words;
+use crate::atomic_copy;
 
 /// Values that mean the same on every node: numbers and other [`Shareable`] data, handles of shared
 /// memory and of synchronization, and tuples, options and ranges of these.
@@ -150,7 +150,7 @@ pub(crate) fn pack<T: Portable>(value: T) -> Result<u64> {
         // SAFETY: within the fresh memory.
         let place = unsafe { pointer::<u64>(address).add(index) };
         // SAFETY: fresh memory of so many words.
-        unsafe { words::store(place.as_ptr(), word) };
+        unsafe { atomic_copy::store(place.as_ptr(), word) };
     }
     Ok(address as u64)
 }
@@ -166,7 +166,7 @@ pub(crate) unsafe fn unpack<T: Portable>(number: u64) -> Result<T> {
             // SAFETY: within what `pack` allocated.
             let place = unsafe { pointer::<u64>(address_of(number)).add(index) };
             // SAFETY: live shared memory of so many words.
-            *word = unsafe { words::load(place.as_ptr()) };
+            *word = unsafe { atomic_copy::load(place.as_ptr()) };
         }
         discard::<T>(number)?;
     }

@@ -15,7 +15,7 @@ use crate::job::Job;
 use crate::pointer::pointer_of;
 use crate::portable::Portable;
 use crate::shareable::{Atomic, Shareable};
-use crate::words;
+use crate::atomic_copy;
 
 /// A value in shared memory, a minipage of its own if it comes from [`Job::alloc`] in a sequential
 /// job.
@@ -89,14 +89,14 @@ impl<T: Shareable + Copy> Shared<'_, T> {
     #[must_use]
     pub fn get(self) -> T {
         // SAFETY: the handle is live shared memory of a `T`: who makes or frees handles says so.
-        unsafe { words::load(self.place.as_ptr()) }
+        unsafe { atomic_copy::load(self.place.as_ptr()) }
     }
 
     /// Replaces the value.
     #[inline]
     pub fn set(self, value: T) {
         // SAFETY: the handle is live shared memory of a `T`: who makes or frees handles says so.
-        unsafe { words::store(self.place.as_ptr(), value) };
+        unsafe { atomic_copy::store(self.place.as_ptr(), value) };
     }
 }
 

@@ -17,7 +17,7 @@ use crate::pointer::pointer_of;
 use crate::portable::Portable;
 use crate::shareable::{Atomic, Shareable};
 use crate::shared::Shared;
-use crate::words;
+use crate::atomic_copy;
 
 pub use iter::{Chunks, Iter};
 
@@ -188,7 +188,7 @@ impl<'job, T: Shareable + Copy> SharedSlice<'job, T> {
             // SAFETY: within the part, which is as long as `out`.
             let from = unsafe { part.start.add(index) };
             // SAFETY: live shared memory of a `T`.
-            *place = unsafe { words::load(from.as_ptr()) };
+            *place = unsafe { atomic_copy::load(from.as_ptr()) };
         }
     }
 
@@ -202,7 +202,7 @@ impl<'job, T: Shareable + Copy> SharedSlice<'job, T> {
             // SAFETY: within the part, which is as long as `values`.
             let to = unsafe { part.start.add(index) };
             // SAFETY: live shared memory of a `T`.
-            unsafe { words::store(to.as_ptr(), value) };
+            unsafe { atomic_copy::store(to.as_ptr(), value) };
         }
     }
 
