@@ -27,7 +27,7 @@ pub(crate) const REFUSED: u8 = 242;
 pub(crate) const BYE: u8 = 243;
 /// Frames that travel as one message; see `outbox`.
 pub(crate) const BATCH: u8 = 244;
-/// The payload of the frame behind it comes in parts; see `outbox::parts`.
+/// The payload of the frame behind it comes in parts; see `outbox::stop_and_wait`.
 pub(crate) const PARTED: u8 = 245;
 /// One of them is its payload.
 pub(crate) const PART: u8 = 246;

@@ -7,7 +7,7 @@
 //! The payload of a batch is read whole, and its members are delivered from there: a page goes to
 //! its place when its turn comes, for the frames before it decide whether it may.
 //!
-//! So the first bytes of a long payload are in their place while later ones travel. A payload in parts (`outbox::parts`) is
+//! So the first bytes of a long payload are in their place while later ones travel. A payload in parts (`outbox::stop_and_wait`) is
 //! placed the same way, a part at a time; which acknowledgements that leads to is left to the caller ([`Incoming::take_due`]).
 //!
 //! Invariant: bytes are taken in stream order; after each read the staging buffer is parsed to

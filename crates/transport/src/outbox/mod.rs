@@ -2,10 +2,11 @@
 
 mod batch;
 mod deferred;
-mod parts;
+
 mod payload;
 mod queue;
 mod send_rules;
+mod stop_and_wait;
 
 pub(crate) use batch::{MAX_BATCH, MORE_FOLLOWS, Member, first_member};
 pub use deferred::MAX_DEFERRED;

@@ -18,7 +18,7 @@
 //!
 //! (1) In one message, one system call. (2) It goes now, says that more follows, and the frame begins the
 //! next one. With a queue, a batch stays behind it, and what `goes now` is its end.
-//! An outbox that is told a length of parts sends longer payloads by the handshake of `parts`: through the queue, behind all else.
+//! An outbox that is told a length of parts sends longer payloads by `stop_and_wait`: through the queue, behind all else.
 //!
 //! Invariants: frames leave in the order of the calls, but that one may stand for two. Nothing here waits
 //! or locks: the caller has the lock of the peer, and watches for room while there is a queue.
@@ -26,7 +26,7 @@
 
 use super::batch::{Batch, MAX_JOINING, MORE_FOLLOWS};
 use super::deferred::{Deferred, MAX_DEFERRED};
-use super::parts;
+use super::stop_and_wait;
 use super::payload::Payload;
 use super::queue::{AT_ONCE, Cause, Queue};
 use crate::counters::Tally;
@@ -117,7 +117,7 @@ impl Outbox {
 
     /// A part of the peer's is here: that goes before the parts of this node's own.
     pub(crate) fn take_part(&mut self, from: u16, port: Port<'_>) -> Result<(), Errno> {
-        self.queue.push_before_parts(parts::taken(from).encode(), cause(port));
+        self.queue.push_before_parts(stop_and_wait::taken(from).encode(), cause(port));
         self.flush(port)
     }
 
@@ -271,7 +271,7 @@ impl Outbox {
         if let Some(part) = self.part_of(payload.span().len()) {
             self.queue.push(self.deferred.as_slice(), Payload::None, cause(port));
             self.deferred.clear();
-            parts::queue(&mut self.queue, header, payload, part, cause(port));
+            stop_and_wait::queue(&mut self.queue, header, payload, part, cause(port));
             self.weigh(port);
             return self.flush(port);
         }
