@@ -2,7 +2,7 @@
 //!
 //! Role: a job so small that all nodes are neighbours makes all its links here, and is complete then. In a larger one each node makes those
 //! to its neighbours in the tree of the job: so all nodes are connected, whoever is wrong is found out by somebody, and the loss
-//! of a node reaches all. The other links are made when they are first used (`mesh/links.rs`, ADR 48).
+//! of a node reaches all. The other links are made when they are first used (`mesh/on_demand_links.rs`, ADR 48).
 
 use crate::address::Address;
 use crate::credentials::Credentials;

@@ -20,7 +20,7 @@
 //! - `frame_header`: [`Header`] on the wire; `address`: where nodes listen;
 //! - [`interfaces`]: at which addresses hosts reach each other;
 //! - `first_links`, `rendezvous`, `handshake`, `unauthenticated`: which links are made, who may join, and how others are turned away;
-//!   `mesh/links`: links that are made when first used;
+//!   `mesh/on_demand_links`: links that are made when first used;
 //! - `readiness`: sleeping and waking; `suppression`: who is not woken; `timeout`: how long;
 //!   `reply_bound`: how much may wait for a peer as answers;
 //! - `counters`, `error`, `span` (raw memory), `shim` (locks and sleeps of the real or a tested kind);

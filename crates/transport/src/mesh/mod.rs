@@ -7,7 +7,7 @@
 
 mod atomic_peer_set;
 mod backlog;
-mod links;
+mod on_demand_links;
 mod receive;
 mod send;
 
@@ -25,8 +25,8 @@ use crate::unauthenticated::Refusals;
 use atomic_peer_set::AtomicPeerSet;
 use core::fmt;
 use core::time::Duration;
-pub use links::LinkEvent;
-use links::Links;
+pub use on_demand_links::LinkEvent;
+use on_demand_links::OnDemandLinks;
 use multigrain_types::NodeId;
 use receive::Receiving;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -50,7 +50,7 @@ pub struct Mesh {
     peers: Vec<Option<Peer>>,
     refusing: Refusing,
     /// Those that are made when first used.
-    links: Links,
+    links: OnDemandLinks,
     waiting: Waiting,
     receiving: Mutex<Receiving>,
     /// What was received; the peers count what is sent to them.
@@ -126,7 +126,7 @@ impl Mesh {
             identity,
             peers,
             refusing: Refusing { listeners, refusals },
-            links: Links::new(rendezvous, nodes),
+            links: OnDemandLinks::new(rendezvous, nodes),
             waiting,
             tally: Tally::default(),
             allowed_answers: AtomicUsize::new(ALLOWED_ANSWERS),

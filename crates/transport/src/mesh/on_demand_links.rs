@@ -28,7 +28,7 @@ pub enum LinkEvent {
 }
 
 /// The links of a mesh that are still to be made.
-pub(super) struct Links {
+pub(super) struct OnDemandLinks {
     /// Locked by the thread that makes links as long as it does; none where all links were made at boot, and in the end.
     rendezvous: Mutex<Option<Box<Rendezvous>>>,
     /// What wakes that thread.
@@ -45,7 +45,7 @@ pub(super) struct Links {
     asked: Box<[AtomicBool]>,
 }
 
-impl Links {
+impl OnDemandLinks {
     pub(super) fn new(rendezvous: Option<Box<Rendezvous>>, nodes: usize) -> Self {
         Self {
             wake_up: rendezvous.as_ref().map(|rendezvous| rendezvous.wake_up()),
