@@ -15,7 +15,8 @@ mod events;
 #[cfg(test)]
 mod model;
 mod pages;
-mod taking;
+mod revoke;
+
 #[cfg(test)]
 mod tests;
 
