@@ -8,7 +8,7 @@
 //! - [`program`]: what the threads do. [`configurations`]: the table of checked jobs.
 //! - [`state`], [`step`], `world`: a state of the whole job, its steps, and the memories, twins and
 //!   links the nodes act on. Page tables are the world's own, so what a thread may do is never
-//!   asked of the engine under test. [`unqueued`]: write notices that a step has not queued yet.
+//!   asked of the engine under test. [`unqueued_notices`]: write notices that a step has not queued yet.
 //! - `properties`: the other properties. [`model`]: all interleavings of small jobs, by stateright;
 //!   `graph`: livelock.
 //! - [`generate`], [`simulation`]: one random interleaving of one random job, both from a seed.
@@ -29,8 +29,8 @@ pub mod state;
 pub mod step;
 mod threads;
 mod trace;
-pub mod unqueued;
-mod unqueued_steps;
+pub mod unqueued_notices;
+mod unqueued_notices_steps;
 mod world;
 
 pub use configurations::{Configuration, configurations};

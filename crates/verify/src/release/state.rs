@@ -8,7 +8,7 @@ use multigrain_types::{Access, NodeId};
 
 pub use super::packet::{Diff, Packet};
 use super::program::{Job, Thread, Value, WORDS, Words, minipage_id};
-use super::unqueued::Unqueued;
+use super::unqueued_notices::UnqueuedNotices;
 
 /// Mark: this node has no copy, and what its memory holds is of no meaning.
 pub const NO_COPY: Value = Value::MAX;
@@ -108,7 +108,7 @@ pub struct State {
     /// Packets by sender times nodes plus receiver, oldest first.
     pub links: Vec<VecDeque<Packet>>,
     /// Write notices that steps have left over, oldest first.
-    pub unqueued: Vec<Unqueued>,
+    pub unqueued: Vec<UnqueuedNotices>,
     /// Whether the step at hand had its thread to hold a minipage.
     pub(super) asked_to_hold: bool,
     /// The threads.

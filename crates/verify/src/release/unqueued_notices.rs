@@ -14,7 +14,7 @@ use super::packet::Packet;
 
 /// What one step has left over.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Unqueued {
+pub struct UnqueuedNotices {
     /// The step; `None` while it is taken.
     pub(super) by: Option<Action>,
     pub(super) from: NodeId,
@@ -22,7 +22,7 @@ pub struct Unqueued {
     pub(super) packets: Vec<Packet>,
 }
 
-impl Unqueued {
+impl UnqueuedNotices {
     /// Whether the thread that took the step would have to take this one.
     pub(super) fn stops(&self, action: Action) -> bool {
         match (self.by, action) {
@@ -37,7 +37,7 @@ impl Unqueued {
     }
 }
 
-impl fmt::Display for Unqueued {
+impl fmt::Display for UnqueuedNotices {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{} queues its write notices for {}", self.from, self.to)
     }

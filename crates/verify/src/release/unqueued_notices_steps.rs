@@ -1,4 +1,4 @@
-//! The steps that send write notices left unqueued by an earlier step ([`Unqueued`]).
+//! The steps that send write notices left unqueued by an earlier step ([`UnqueuedNotices`]).
 
 use multigrain_protocol::release::WriteNotices;
 use multigrain_types::NodeId;
@@ -6,12 +6,12 @@ use multigrain_types::NodeId;
 use super::action::Action;
 use super::program::Job;
 use super::state::{Packet, State};
-use super::unqueued::Unqueued;
+use super::unqueued_notices::UnqueuedNotices;
 
 impl State {
     /// Write notices are left over from the step at hand.
     pub(super) fn leave_over(&mut self, from: NodeId, to: NodeId, notices: WriteNotices) {
-        self.unqueued.push(Unqueued {
+        self.unqueued.push(UnqueuedNotices {
             by: None,
             from,
             to,
@@ -21,7 +21,7 @@ impl State {
 
     /// The step at hand has notified a node by other means than synchronization: the word goes behind the write notices.
     pub(super) fn say(&mut self, job: &Job, (from, to): (NodeId, NodeId), word: Packet) {
-        let own = |late: &&mut Unqueued| late.by.is_none() && (late.from, late.to) == (from, to);
+        let own = |late: &&mut UnqueuedNotices| late.by.is_none() && (late.from, late.to) == (from, to);
         match self.unqueued.iter_mut().find(own) {
             Some(late) => late.packets.push(word),
             None => self.links[job.link(from, to)].push_back(word),
