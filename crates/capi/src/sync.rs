@@ -3,7 +3,7 @@
 use core::ffi::{c_int, c_void};
 
 use multigrain_protocol::Kind;
-use multigrain_runtime::{Deadline, Error, Patience, Runtime, SyncId};
+use multigrain_runtime::{Deadline, Error, Runtime, SyncId, WaitLimit};
 
 use crate::status::{calling, number, with_runtime};
 
@@ -60,7 +60,7 @@ pub extern "C" fn mg_unlock(id: u32) -> c_int {
 /// Takes a lock that is free.
 #[unsafe(no_mangle)]
 pub extern "C" fn mg_trylock(id: u32) -> c_int {
-    with_runtime(|runtime| runtime.lock_with(id, Patience::None))
+    with_runtime(|runtime| runtime.lock_with(id, WaitLimit::None))
 }
 
 /// Takes a lock by a deadline.
@@ -72,7 +72,7 @@ pub unsafe extern "C" fn mg_timedlock(id: u32, deadline: *const libc::timespec) 
     with_runtime(|runtime| {
         // SAFETY: as the caller says.
         let deadline = unsafe { until(deadline) }?;
-        runtime.lock_with(id, Patience::Until(deadline))
+        runtime.lock_with(id, WaitLimit::Until(deadline))
     })
 }
 
@@ -97,7 +97,7 @@ pub extern "C" fn mg_sem_wait(id: u32) -> c_int {
 /// Takes a unit of a semaphore that has one.
 #[unsafe(no_mangle)]
 pub extern "C" fn mg_sem_trywait(id: u32) -> c_int {
-    with_runtime(|runtime| runtime.semaphore_wait_with(id, Patience::None))
+    with_runtime(|runtime| runtime.semaphore_wait_with(id, WaitLimit::None))
 }
 
 /// Takes a unit of a semaphore by a deadline.
@@ -109,7 +109,7 @@ pub unsafe extern "C" fn mg_sem_timedwait(id: u32, deadline: *const libc::timesp
     with_runtime(|runtime| {
         // SAFETY: as the caller says.
         let deadline = unsafe { until(deadline) }?;
-        runtime.semaphore_wait_with(id, Patience::Until(deadline))
+        runtime.semaphore_wait_with(id, WaitLimit::Until(deadline))
     })
 }
 
@@ -199,7 +199,7 @@ pub extern "C" fn mg_unlock_at(lock: *const c_void) -> c_int {
 /// Takes the lock of an address if it is free.
 #[unsafe(no_mangle)]
 pub extern "C" fn mg_trylock_at(lock: *const c_void) -> c_int {
-    at(lock, |runtime, id| runtime.lock_with(id, Patience::None))
+    at(lock, |runtime, id| runtime.lock_with(id, WaitLimit::None))
 }
 
 /// Takes the lock of an address by a deadline.
@@ -214,7 +214,7 @@ pub unsafe extern "C" fn mg_timedlock_at(
     at(lock, |runtime, id| {
         // SAFETY: as the caller says.
         let deadline = unsafe { until(deadline) }?;
-        runtime.lock_with(id, Patience::Until(deadline))
+        runtime.lock_with(id, WaitLimit::Until(deadline))
     })
 }
 
@@ -239,7 +239,7 @@ pub extern "C" fn mg_sem_wait_at(sem: *const c_void) -> c_int {
 /// Takes a unit of the semaphore of an address if it has one.
 #[unsafe(no_mangle)]
 pub extern "C" fn mg_sem_trywait_at(sem: *const c_void) -> c_int {
-    at(sem, |runtime, id| runtime.semaphore_wait_with(id, Patience::None))
+    at(sem, |runtime, id| runtime.semaphore_wait_with(id, WaitLimit::None))
 }
 
 /// Takes a unit of the semaphore of an address by a deadline.
@@ -254,7 +254,7 @@ pub unsafe extern "C" fn mg_sem_timedwait_at(
     at(sem, |runtime, id| {
         // SAFETY: as the caller says.
         let deadline = unsafe { until(deadline) }?;
-        runtime.semaphore_wait_with(id, Patience::Until(deadline))
+        runtime.semaphore_wait_with(id, WaitLimit::Until(deadline))
     })
 }
 

@@ -10,9 +10,9 @@ mod host;
 mod inject;
 mod litmus;
 mod man;
-mod usage_errors;
 #[cfg(feature = "mutants")]
 mod mutants;
+mod output_errors;
 mod preload;
 mod proof;
 mod races;
@@ -22,7 +22,7 @@ mod scale;
 mod series;
 mod sim;
 mod site;
-mod output_errors;
+mod usage_errors;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};

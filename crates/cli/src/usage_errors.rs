@@ -86,9 +86,10 @@ pub(crate) fn end(error: Error, words: &[OsString]) -> ExitCode {
             eprintln!("multigrain: {line}");
             WRONG_USE.into()
         }
-        None => {
-            output_errors::or_lost(error.print(), if error.use_stderr() { WRONG_USE } else { 0 }.into())
-        }
+        None => output_errors::or_lost(
+            error.print(),
+            if error.use_stderr() { WRONG_USE } else { 0 }.into(),
+        ),
     }
 }
 

@@ -111,8 +111,8 @@ mod slice;
 mod sync;
 mod thread;
 
-
 pub use array::SharedArray;
+pub use collective::{Number, Op, Party};
 pub use hints::{PageLock, Region};
 pub use job::{Job, run};
 pub use memory::Grain;
@@ -124,7 +124,6 @@ pub use multigrain_types::{Access, Compression, Consistency, Placement};
 pub use mutex::{Mutex, MutexGuard};
 pub use named_segment::Segment;
 pub use names::Handle;
-pub use collective::{Number, Op, Party};
 pub use portable::Portable;
 pub use rwlock::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 pub use shareable::{Atomic, Shareable};

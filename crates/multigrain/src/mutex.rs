@@ -7,7 +7,7 @@ use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 use core::time::Duration;
 
-use multigrain_runtime::{Patience, Policy};
+use multigrain_runtime::{Policy, WaitLimit};
 
 use crate::Result;
 use crate::job::Job;
@@ -67,7 +67,7 @@ impl<'job, T: Shareable> Mutex<'job, T> {
     /// # Errors
     /// This thread holds the lock already.
     pub fn lock(&self) -> Result<MutexGuard<'_, T>> {
-        Ok(self.guard(LockGuard::take(self.id, Patience::Endless)?))
+        Ok(self.guard(LockGuard::take(self.id, WaitLimit::Endless)?))
     }
 
     /// Takes the lock if it is free; `None` if any thread holds it, this one too.
@@ -75,7 +75,7 @@ impl<'job, T: Shareable> Mutex<'job, T> {
     /// # Errors
     /// More threads or ids in use than a node may have.
     pub fn try_lock(&self) -> Result<Option<MutexGuard<'_, T>>> {
-        Ok(had(LockGuard::take(self.id, Patience::None))?.map(|lock| self.guard(lock)))
+        Ok(had(LockGuard::take(self.id, WaitLimit::None))?.map(|lock| self.guard(lock)))
     }
 
     /// Takes the lock, waiting for so long at most; `None` if it was held all the time.

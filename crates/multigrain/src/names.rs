@@ -15,6 +15,7 @@ use multigrain_runtime::Error;
 
 use crate::Result;
 use crate::array::SharedArray;
+use crate::atomic_copy;
 use crate::job::Job;
 use crate::mutex::Mutex;
 use crate::pointer::pointer;
@@ -24,7 +25,6 @@ use crate::shareable::Shareable;
 use crate::shared::Shared;
 use crate::slice::SharedSlice;
 use crate::sync::{Barrier, Condvar, Once, Semaphore};
-use crate::atomic_copy;
 
 /// Most words of a handle.
 const HANDLE_WORDS: usize = 3;

@@ -9,9 +9,9 @@ use multigrain_runtime::{Policy, runtime};
 use multigrain_types::Consistency;
 
 use crate::Result;
+use crate::atomic_copy;
 use crate::pointer::pointer;
 use crate::shareable::Shareable;
-use crate::atomic_copy;
 
 /// Values that mean the same on every node: numbers and other [`Shareable`] data, handles of shared
 /// memory and of synchronization, and tuples, options and ranges of these.

@@ -11,11 +11,11 @@ use core::sync::atomic;
 use multigrain_runtime::runtime;
 
 use crate::Result;
+use crate::atomic_copy;
 use crate::job::Job;
 use crate::pointer::pointer_of;
 use crate::portable::Portable;
 use crate::shareable::{Atomic, Shareable};
-use crate::atomic_copy;
 
 /// A value in shared memory, a minipage of its own if it comes from [`Job::alloc`] in a sequential
 /// job.

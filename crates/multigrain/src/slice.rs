@@ -12,12 +12,12 @@ use core::ptr::NonNull;
 use multigrain_runtime::runtime;
 
 use crate::Result;
+use crate::atomic_copy;
 use crate::job::Job;
 use crate::pointer::pointer_of;
 use crate::portable::Portable;
 use crate::shareable::{Atomic, Shareable};
 use crate::shared::Shared;
-use crate::atomic_copy;
 
 pub use iter::{Chunks, Iter};
 

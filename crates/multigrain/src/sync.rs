@@ -8,7 +8,7 @@ use core::fmt;
 use core::marker::PhantomData;
 use core::time::Duration;
 
-use multigrain_runtime::{Deadline, Error, Patience, runtime};
+use multigrain_runtime::{Deadline, Error, WaitLimit, runtime};
 
 use crate::Result;
 use crate::job::Job;
@@ -36,7 +36,7 @@ impl Job {
     /// # Errors
     /// This thread holds it already.
     pub fn lock(&self, id: u32) -> Result<LockGuard<'_>> {
-        LockGuard::take(id, Patience::Endless)
+        LockGuard::take(id, WaitLimit::Endless)
     }
 
     /// Takes lock `id` if it is free; `None` if any thread holds it, this one too.
@@ -44,7 +44,7 @@ impl Job {
     /// # Errors
     /// More threads or ids in use than a node may have.
     pub fn try_lock(&self, id: u32) -> Result<Option<LockGuard<'_>>> {
-        had(LockGuard::take(id, Patience::None))
+        had(LockGuard::take(id, WaitLimit::None))
     }
 
     /// Takes lock `id`, waiting for so long at most; `None` if it was held all the time.
@@ -87,8 +87,8 @@ pub(crate) fn had<T>(result: Result<T>) -> Result<Option<T>> {
 }
 
 /// Until so much later than now.
-pub(crate) fn within(wait: Duration) -> Patience {
-    Patience::Until(Deadline::after(wait))
+pub(crate) fn within(wait: Duration) -> WaitLimit {
+    WaitLimit::Until(Deadline::after(wait))
 }
 
 /// A number that no other lock, semaphore, condition variable or barrier of the job has.
@@ -105,8 +105,8 @@ pub struct LockGuard<'job> {
 }
 
 impl LockGuard<'_> {
-    pub(crate) fn take(id: u32, patience: Patience) -> Result<Self> {
-        runtime()?.lock_with(id, patience)?;
+    pub(crate) fn take(id: u32, limit: WaitLimit) -> Result<Self> {
+        runtime()?.lock_with(id, limit)?;
         Ok(Self { id, thread: PhantomData })
     }
 }
@@ -258,7 +258,7 @@ impl<'job> Semaphore<'job> {
     /// # Errors
     /// More threads or ids in use than a node may have.
     pub fn try_wait(self) -> Result<bool> {
-        Ok(had(runtime()?.semaphore_wait_with(self.id, Patience::None))?.is_some())
+        Ok(had(runtime()?.semaphore_wait_with(self.id, WaitLimit::None))?.is_some())
     }
 
     /// Waits for a unit for so long at most, and takes it: whether there was one.

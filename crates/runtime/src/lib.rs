@@ -45,6 +45,7 @@ mod config;
 mod crash;
 mod deadlines;
 mod deadlock;
+mod deferred_posts;
 mod directory;
 mod driver;
 mod engine;
@@ -70,7 +71,6 @@ mod interposed_mmap;
 #[cfg(all(target_env = "gnu", not(miri), not(feature = "tsan")))]
 mod interposed_mprotect;
 mod job;
-mod deferred_posts;
 mod launcher;
 mod live_items;
 #[cfg(all(test, feature = "loom", not(feature = "mutants")))]
@@ -130,6 +130,6 @@ pub use receiver::{ServiceLevel, WaitMode};
 pub use segment_sharing::Shares;
 pub use signal_reentrancy::Inside;
 pub use stats::Stats;
-pub use sync::{Patience, SyncId};
+pub use sync::{SyncId, WaitLimit};
 pub use threads::{ThreadAttributes, ThreadHandle};
 pub use uncancellable::Uncancellable;

@@ -9,9 +9,9 @@ use multigrain_types::deadlock::BlockingCall;
 use multigrain_types::{NodeId, ThreadId};
 
 use crate::deadlines::{Deadline, Deadlines};
+use crate::deferred_posts::DeferredPosts;
 use crate::driver::{Driver, WaitReason};
 use crate::error::{Error, Unavailable};
-use crate::deferred_posts::DeferredPosts;
 use crate::receiver::critical_section;
 use crate::receiver::slots::Slot;
 use crate::shim::{Mutex, lock};
@@ -57,7 +57,7 @@ impl SyncId {
 
 /// How long a thread waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Patience {
+pub enum WaitLimit {
     /// Until it has what it wants.
     Endless,
     /// Until then.
@@ -140,19 +140,18 @@ impl Synchronization {
         &'static self,
         driver: &'static Driver,
         id: u64,
-        patience: Patience,
+        limit: WaitLimit,
     ) -> Result<(), Error> {
         of_program("lock", id)?;
         let (thread, slot) = driver.my_slot()?;
         count_call(driver, Count::Locks, id);
-        let input = match patience {
-            Patience::Endless => SyncInput::Lock { thread, id },
-            Patience::Until(_) => SyncInput::TimedLock { thread, id },
-            Patience::None => SyncInput::TryLock { thread, id },
+        let input = match limit {
+            WaitLimit::Endless => SyncInput::Lock { thread, id },
+            WaitLimit::Until(_) => SyncInput::TimedLock { thread, id },
+            WaitLimit::None => SyncInput::TryLock { thread, id },
         };
         slot.reacquisition.before_lock(id, now_ns);
-        let waited =
-            self.wait(driver, (thread, slot), input, (patience, Withdrawable::Lock(id)))?;
+        let waited = self.wait(driver, (thread, slot), input, (limit, Withdrawable::Lock(id)))?;
         critical_section::lock();
         slot.reacquisition.after_lock(id, waited);
         if slot.reacquisition.follows(id) {
@@ -245,16 +244,16 @@ impl Synchronization {
             tsan::take(Token::Lock(id));
             return Ok(());
         }
-        self.lock(driver, id, Patience::Endless)?;
+        self.lock(driver, id, WaitLimit::Endless)?;
         // Without it, whoever comes next would wait for ever.
         let unlock = OnReturn(|| _ = self.unlock(driver, id));
-        match self.semaphore_wait(driver, id, Patience::None) {
+        match self.semaphore_wait(driver, id, WaitLimit::None) {
             Ok(()) => {}
             Err(Error::Busy(_)) => run(),
             Err(error) => return Err(error),
         }
         self.semaphore_post(driver, id, 2)?;
-        self.semaphore_wait(driver, id, Patience::Endless)?;
+        self.semaphore_wait(driver, id, WaitLimit::Endless)?;
         lock(&self.done).insert(id);
         core::mem::forget(unlock);
         self.unlock(driver, id)
@@ -315,16 +314,16 @@ impl Synchronization {
         &'static self,
         driver: &'static Driver,
         id: u64,
-        patience: Patience,
+        limit: WaitLimit,
     ) -> Result<(), Error> {
         of_program("semaphore", id)?;
         let (thread, slot) = driver.my_slot()?;
         count_call(driver, Count::SemaphoreWaits, id);
-        let input = match patience {
-            Patience::Endless | Patience::Until(_) => SyncInput::SemaphoreWait { thread, id },
-            Patience::None => SyncInput::SemaphoreTry { thread, id },
+        let input = match limit {
+            WaitLimit::Endless | WaitLimit::Until(_) => SyncInput::SemaphoreWait { thread, id },
+            WaitLimit::None => SyncInput::SemaphoreTry { thread, id },
         };
-        self.wait(driver, (thread, slot), input, (patience, Withdrawable::Semaphore(id)))?;
+        self.wait(driver, (thread, slot), input, (limit, Withdrawable::Semaphore(id)))?;
         critical_section::take_unit();
         tsan::take(Token::Semaphore(id));
         Ok(())
@@ -381,9 +380,8 @@ impl Synchronization {
         tsan::give(Token::Lock(lock));
         driver.end_epoch();
         let input = SyncInput::ConditionWait { thread, id, lock };
-        let patience = deadline.map_or(Patience::Endless, Patience::Until);
-        let waited =
-            self.wait(driver, (thread, slot), input, (patience, Withdrawable::Condition(id)));
+        let limit = deadline.map_or(WaitLimit::Endless, WaitLimit::Until);
+        let waited = self.wait(driver, (thread, slot), input, (limit, Withdrawable::Condition(id)));
         if waited.is_ok() {
             tsan::take(Token::Condition(id));
         }
@@ -417,22 +415,22 @@ impl Synchronization {
         driver: &'static Driver,
         (thread, slot): (ThreadId, &'static Slot),
         input: SyncInput,
-        (patience, from): (Patience, Withdrawable),
+        (limit, from): (WaitLimit, Withdrawable),
     ) -> Result<bool, Error> {
-        let wait = match patience {
-            Patience::Endless => wait_for(&input),
-            Patience::Until(_) => WaitReason::Until(match from {
+        let wait = match limit {
+            WaitLimit::Endless => wait_for(&input),
+            WaitLimit::Until(_) => WaitReason::Until(match from {
                 Withdrawable::Lock(id) => BlockingCall::Lock(id),
                 Withdrawable::Semaphore(id) => BlockingCall::Semaphore(id),
                 // Its lock it takes again without a deadline.
                 Withdrawable::Condition(id) => BlockingCall::Condition(id),
             }),
-            Patience::None => WaitReason::Other,
+            WaitLimit::None => WaitReason::Other,
         };
         driver.ask(slot, input)?;
         let waits = !slot.is_woken();
         let mut added = Ok(());
-        if let Patience::Until(deadline) = patience
+        if let WaitLimit::Until(deadline) = limit
             && !slot.is_woken()
         {
             added = self.deadlines.add(driver, thread, (deadline, from));
@@ -446,10 +444,10 @@ impl Synchronization {
             driver.wait_for(slot, wait);
         }
         driver.engine().end_interval();
-        match (slot.is_refused(), patience) {
+        match (slot.is_refused(), limit) {
             (false, _) => Ok(waits),
-            (true, Patience::None) => Err(Error::Busy(unavailable(driver, thread, from))),
-            (true, Patience::Endless | Patience::Until(_)) => {
+            (true, WaitLimit::None) => Err(Error::Busy(unavailable(driver, thread, from))),
+            (true, WaitLimit::Endless | WaitLimit::Until(_)) => {
                 added.and(Err(Error::TimedOut(unavailable(driver, thread, from))))
             }
         }

@@ -63,7 +63,10 @@ pub(crate) fn doctor(args: &mut DoctorArgs) -> ExitCode {
         let prevented = worst(&findings) == Level::Prevents;
         let code = ExitCode::from(if prevented { PREVENTED } else { 0 });
         let mut stdout = io::stdout();
-        output_errors::or_lost(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()), code)
+        output_errors::or_lost(
+            stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()),
+            code,
+        )
     });
     said.unwrap_or_else(|error| {
         say(&error.to_string());

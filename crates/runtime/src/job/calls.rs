@@ -12,7 +12,7 @@ use crate::heap::{Heap, Policy};
 use crate::prefetch::Prefetcher;
 use crate::program::ThreadFunction;
 use crate::signal_reentrancy::{Inside, Outside};
-use crate::sync::{Patience, SyncId};
+use crate::sync::{SyncId, WaitLimit};
 use crate::threads::{ThreadAttributes, ThreadHandle, Threads};
 
 /// Memory.
@@ -204,20 +204,16 @@ impl Runtime {
     /// # Errors
     /// [`Error::NotPermitted`] if it holds the lock already; [`Error::Limit`] for one id too many.
     pub fn lock(&'static self, id: impl Into<SyncId>) -> Result<(), Error> {
-        self.lock_with(id, Patience::Endless)
+        self.lock_with(id, WaitLimit::Endless)
     }
 
     /// The same, for as long as is said.
     ///
     /// # Errors
-    /// As [`Runtime::lock`]; [`Error::Busy`] without patience, also if this thread holds it;
+    /// As [`Runtime::lock`]; [`Error::Busy`] without a wait, also if this thread holds it;
     /// [`Error::TimedOut`].
-    pub fn lock_with(
-        &'static self,
-        id: impl Into<SyncId>,
-        patience: Patience,
-    ) -> Result<(), Error> {
-        self.sync.lock(self.member()?, id.into().value(), patience)
+    pub fn lock_with(&'static self, id: impl Into<SyncId>, limit: WaitLimit) -> Result<(), Error> {
+        self.sync.lock(self.member()?, id.into().value(), limit)
     }
 
     /// Gives lock `id` back.
@@ -256,19 +252,19 @@ impl Runtime {
     /// # Errors
     /// [`Error::Limit`] when the node has too many threads.
     pub fn semaphore_wait(&'static self, id: impl Into<SyncId>) -> Result<(), Error> {
-        self.semaphore_wait_with(id, Patience::Endless)
+        self.semaphore_wait_with(id, WaitLimit::Endless)
     }
 
     /// The same, for as long as is said.
     ///
     /// # Errors
-    /// As [`Runtime::semaphore_wait`]; [`Error::Busy`] without patience; [`Error::TimedOut`].
+    /// As [`Runtime::semaphore_wait`]; [`Error::Busy`] without a wait; [`Error::TimedOut`].
     pub fn semaphore_wait_with(
         &'static self,
         id: impl Into<SyncId>,
-        patience: Patience,
+        limit: WaitLimit,
     ) -> Result<(), Error> {
-        self.sync.semaphore_wait(self.member()?, id.into().value(), patience)
+        self.sync.semaphore_wait(self.member()?, id.into().value(), limit)
     }
 
     /// Adds units to semaphore `id`. Waits only where much waits already for its manager to take. In a signal's handler that has

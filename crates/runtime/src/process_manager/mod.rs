@@ -105,16 +105,16 @@ fn found(
     environment: Environment<'_>,
 ) -> Result<Option<Box<dyn ProcessManager>>, Error> {
     let is_set = |name: &str| environment(name).is_some_and(|value| !value.is_empty());
-    let patience =
+    let timeout =
         |nodes: u32| config.launch.boot_deadline(usize::try_from(nodes).unwrap_or(usize::MAX));
     // Each of them may have started the other, which leaves its variables; a socket is not left.
     let pmi_first = !is_set("PMIX_RANK") || pmi::has_socket(environment);
     if pmi_first && ["PMI_FD", "PMI_PORT", "PMI_RANK", "PMI_SIZE"].into_iter().any(is_set) {
-        let pmi = Pmi::new(environment, &patience)?;
+        let pmi = Pmi::new(environment, &timeout)?;
         return Ok(Some(Box::new(pmi)));
     }
     if is_set("PMIX_RANK") {
-        let pmix = Pmix::new(patience(1)).map_err(Error::System)?;
+        let pmix = Pmix::new(timeout(1)).map_err(Error::System)?;
         return Ok(Some(Box::new(pmix)));
     }
     let tasks = environment("SLURM_STEP_NUM_TASKS").and_then(|text| text.into_string().ok());
@@ -129,9 +129,9 @@ fn found(
 }
 
 /// How a wait that took too long is told.
-fn too_long(what: &str, patience: Duration) -> String {
+fn too_long(what: &str, timeout: Duration) -> String {
     format!(
         "{what} took longer than {} s (MULTIGRAIN_BOOT_SECONDS): did all processes of the job call mg_init?",
-        patience.as_secs_f64()
+        timeout.as_secs_f64()
     )
 }

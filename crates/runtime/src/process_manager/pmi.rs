@@ -35,7 +35,7 @@ pub(super) struct Pmi {
     space: String,
     /// Bytes of a piece of a value.
     piece_bytes: usize,
-    patience: Duration,
+    timeout: Duration,
     /// Read, and no whole line yet.
     unread: Vec<u8>,
 }
@@ -119,22 +119,22 @@ impl Pmi {
     /// [`Error::Invalid`] for an environment that makes no sense, [`Error::System`] for answers that make none.
     pub(super) fn new(
         environment: Environment<'_>,
-        patience: &dyn Fn(u32) -> Duration,
+        timeout: &dyn Fn(u32) -> Duration,
     ) -> Result<Self, Error> {
         let by_port = environment("PMI_FD").is_none() && environment("PMI_PORT").is_some();
         let (rank, nodes, socket) = if by_port {
-            (0, 0, connect(environment, patience(1))?)
+            (0, 0, connect(environment, timeout(1))?)
         } else {
             inherited(environment)?
         };
         let _ = fcntl_setfd(&socket, FdFlags::CLOEXEC);
         let (space, piece_bytes) = (String::new(), LEAST_VALUE_BYTES);
-        let (limit, unread) = (patience(nodes), Vec::new());
-        let mut pmi = Self { rank, nodes, socket, space, piece_bytes, patience: limit, unread };
+        let (limit, unread) = (timeout(nodes), Vec::new());
+        let mut pmi = Self { rank, nodes, socket, space, piece_bytes, timeout: limit, unread };
         let id = if by_port { Some(number(environment, "PMI_ID")?) } else { None };
         match id.map_or(Ok(()), |id| pmi.introduce(id)).and_then(|()| pmi.begin()) {
             Ok(()) => {
-                pmi.patience = patience(pmi.nodes);
+                pmi.timeout = timeout(pmi.nodes);
                 Ok(pmi)
             }
             Err(why) => {
@@ -206,7 +206,7 @@ impl Pmi {
 
     /// The next line, without its end.
     fn line(&mut self, what: &str) -> Result<String, String> {
-        let end = Instant::now() + self.patience;
+        let end = Instant::now() + self.timeout;
         let mut buffer = [0; 4096];
         loop {
             if let Some(length) = self.unread.iter().position(|&byte| byte == b'\n') {
@@ -218,7 +218,7 @@ impl Pmi {
             }
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return Err(too_long(what, self.patience));
+                return Err(too_long(what, self.timeout));
             }
             // Beyond what the kernel counts in, it is no limit.
             let left = Timespec::try_from(left).ok();

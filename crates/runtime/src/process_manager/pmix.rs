@@ -96,7 +96,7 @@ pub(super) struct Pmix {
     functions: Functions,
     own: Proc,
     nodes: u32,
-    patience: Duration,
+    timeout: Duration,
     /// The library opens nothing in the places of closed standard descriptors.
     _standard: Vec<OwnedFd>,
 }
@@ -177,7 +177,7 @@ impl Pmix {
     ///
     /// # Errors
     /// There is no library, or it fails: in words.
-    pub(super) fn new(patience: Duration) -> Result<Self, String> {
+    pub(super) fn new(timeout: Duration) -> Result<Self, String> {
         let standard = standard_places();
         let functions = open()?;
         let mut own = MaybeUninit::<Proc>::zeroed();
@@ -188,7 +188,7 @@ impl Pmix {
         }
         // SAFETY: zeros are valid, and so is what the library has put there.
         let own = unsafe { own.assume_init() };
-        let mut pmix = Self { functions, own, nodes: 0, patience, _standard: standard };
+        let mut pmix = Self { functions, own, nodes: 0, timeout, _standard: standard };
         let size = pmix.value(WILDCARD, JOB_SIZE)?;
         if size.kind != UINT32 {
             return Err("PMIx gives no number for the size of the job".to_owned());
@@ -227,7 +227,7 @@ impl Pmix {
     }
 
     fn limit(&self) -> Info {
-        let seconds = c_int::try_from(self.patience.as_secs().max(1)).unwrap_or(c_int::MAX);
+        let seconds = c_int::try_from(self.timeout.as_secs().max(1)).unwrap_or(c_int::MAX);
         Info::new(TIMEOUT, INT, Data { integer: seconds })
     }
 }
@@ -275,7 +275,7 @@ impl ProcessManager for Pmix {
         let status = unsafe { (self.functions.fence)(&raw const all, 1, how.as_ptr(), how.len()) };
         match status {
             SUCCESS => Ok(()),
-            TIMED_OUT => Err(too_long("the process manager's fence", self.patience)),
+            TIMED_OUT => Err(too_long("the process manager's fence", self.timeout)),
             _ => Err(self.functions.refused("PMIx_Fence", status)),
         }
     }

@@ -26,9 +26,9 @@
 
 use super::batch::{Batch, MAX_JOINING, MORE_FOLLOWS};
 use super::deferred::{Deferred, MAX_DEFERRED};
-use super::stop_and_wait;
 use super::payload::Payload;
 use super::queue::{AT_ONCE, Cause, Queue};
+use super::stop_and_wait;
 use crate::counters::Tally;
 use crate::frame_header::Header;
 use crate::link::Link;

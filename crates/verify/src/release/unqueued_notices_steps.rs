@@ -21,7 +21,8 @@ impl State {
 
     /// The step at hand has notified a node by other means than synchronization: the word goes behind the write notices.
     pub(super) fn say(&mut self, job: &Job, (from, to): (NodeId, NodeId), word: Packet) {
-        let own = |late: &&mut UnqueuedNotices| late.by.is_none() && (late.from, late.to) == (from, to);
+        let own =
+            |late: &&mut UnqueuedNotices| late.by.is_none() && (late.from, late.to) == (from, to);
         match self.unqueued.iter_mut().find(own) {
             Some(late) => late.packets.push(word),
             None => self.links[job.link(from, to)].push_back(word),

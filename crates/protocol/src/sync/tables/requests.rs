@@ -134,13 +134,13 @@ impl SyncTables {
         &mut self,
         context: SyncContext,
         thread: ThreadId,
-        patience: WaitLimit,
+        limit: WaitLimit,
         out: &mut Effects,
     ) -> Result<(), SyncError> {
         if !self.locks.contains_key(&context.id) {
             self.uses.check_own(context.me)?;
         }
-        self.lock_step(context, |lock, context| lock.acquire(context, thread, patience, out))
+        self.lock_step(context, |lock, context| lock.acquire(context, thread, limit, out))
     }
 
     fn unlock(
