@@ -14,8 +14,8 @@ pub enum HolderEvent {
     Access(AccessEvent),
     /// The manager wants its copy.
     Supply(SupplyEvent),
-    /// An invalidation comes by a tree, or is answered.
-    Relay(NodeId, RelayEvent),
+    /// An invalidation comes, by a tree or from the manager, or is answered.
+    Invalidation(NodeId, InvalidationEvent),
     /// A grant comes, or is used.
     Grant(GrantEvent),
     /// The minipage was freed; this node allocated it.
@@ -42,14 +42,15 @@ pub enum AccessEvent {
 pub enum SupplyEvent {
     Forward { kind: Kind, requester: NodeId, ack_now: bool, turns: Turns },
     PushForward { target: NodeId },
-    Invalidate,
 }
 
-/// An invalidation comes by a tree, or is answered.
+/// An invalidation comes, or is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum RelayEvent {
+pub enum InvalidationEvent {
+    /// The manager wants this node's copy invalidated.
+    Invalidate,
     /// The manager, or the node above in the tree, wants this node's copy and those of others invalidated.
-    Invalidate {
+    InvalidateTree {
         /// The others.
         below: Ranks,
     },
@@ -87,7 +88,7 @@ impl fmt::Debug for HolderEvent {
         match self {
             Self::Access(event) => event.fmt(out),
             Self::Supply(event) => event.fmt(out),
-            Self::Relay(_, event) => event.fmt(out),
+            Self::Invalidation(_, event) => event.fmt(out),
             Self::Grant(event) => event.fmt(out),
             Self::Reclaim => out.write_str("Reclaim"),
         }

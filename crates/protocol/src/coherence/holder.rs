@@ -9,7 +9,7 @@
 //!   wakes up, it sends an additional ack message to the manager"). Until then the manager sends
 //!   nothing more about this minipage except `AckNow`.
 //!
-//! Beside these, a node may have passed on an invalidation that came by a tree, and wait for answers ([`state::Relay`]). Then
+//! Beside these, a node may have passed on an invalidation that came by a tree, and wait for answers ([`state::PassedOn`]). Then
 //! the manager has a transaction open that is not this node's, so that nothing is granted to it.
 //!
 //! A pin is removed when its thread resumes, if nobody waits for the ack, which is then deferred. If somebody
@@ -18,8 +18,8 @@
 
 mod access;
 mod grant;
+mod invalidate;
 mod reclaim;
-mod relay;
 mod state;
 mod supply;
 
@@ -42,7 +42,9 @@ impl Holder {
         match event {
             HolderEvent::Access(event) => access::handle(self, context, event, out),
             HolderEvent::Supply(event) => supply::handle(self, context, event, out),
-            HolderEvent::Relay(from, event) => relay::handle(self, context, *from, *event, out),
+            HolderEvent::Invalidation(from, event) => {
+                invalidate::handle(self, context, *from, *event, out)
+            }
             HolderEvent::Grant(event) => grant::handle(self, context, event, out),
             HolderEvent::Reclaim => reclaim::handle(self, context, out),
         }

@@ -11,8 +11,8 @@
 //! |---|---|
 //! | `holder` | [`Holder`]: routes an event to its concern |
 //! | `holder/access` | faults, prefetches and pushes of this node's threads |
-//! | `holder/supply` | supplies and invalidations that the manager orders |
-//! | `holder/relay` | invalidations that it passes on |
+//! | `holder/supply` | supplies that the manager orders |
+//! | `holder/invalidate` | invalidations: its own, and those that it passes on by a tree |
 //! | `holder/grant` | replies, the pins on a grant, the ack |
 //! | `holder/reclaim` | a freed minipage comes back |
 //! | `holder/state`, `event` | the states and events |
@@ -22,6 +22,6 @@ mod event;
 mod holder;
 mod manager;
 
-pub use event::{AccessEvent, GrantEvent, HolderEvent, RelayEvent, SupplyEvent};
+pub use event::{AccessEvent, GrantEvent, HolderEvent, InvalidationEvent, SupplyEvent};
 pub use holder::{Holder, Want};
 pub use manager::{Entry, ManagerEvent};

@@ -15,12 +15,12 @@ pub struct Holder {
     pub(super) access: Access,
     pub(super) phase: Phase,
     /// An invalidation that was passed on, until all have answered.
-    pub(super) relay: Option<Box<Relay>>,
+    pub(super) passed_on: Option<Box<PassedOn>>,
 }
 
 /// An invalidation of a tree that this node has passed on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Relay {
+pub(super) struct PassedOn {
     /// Who is answered.
     pub(super) above: NodeId,
     /// Who has not answered.
@@ -99,7 +99,7 @@ impl Holder {
     /// Whether nothing is open at all.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        matches!(self.phase, Phase::Idle) && self.relay.is_none()
+        matches!(self.phase, Phase::Idle) && self.passed_on.is_none()
     }
 
     pub(super) fn illegal(&self) -> Illegal {

@@ -1,4 +1,4 @@
-//! Orders of the manager about this node's copy: supply a requester, or invalidate it.
+//! Orders of the manager to supply a requester with this node's copy.
 
 use multigrain_types::Access;
 
@@ -64,30 +64,19 @@ pub(super) fn handle(
             Holder::send(context, target, PageMessage::PushReply, out);
         }
 
-        // Figure 3, Handle Invalidate Request.
-        (E::Invalidate, Idle | Fetching(_), ReadOnly | ReadWrite) => {
-            holder.protect(context, NoAccess, out);
-            mutant!("invalidation-keeps-copy" => { unprotect(out); });
-            Holder::send(context, context.manager, PageMessage::InvalidateReply, out);
-        }
-
         // What no correct manager sends: a request to a node without a copy or with an open grant.
         (
-            E::Forward { .. } | E::PushForward { .. } | E::Invalidate,
+            E::Forward { .. } | E::PushForward { .. },
             Idle | Fetching(_) | Granted(_),
             NoAccess | ReadOnly | ReadWrite,
         ) => return Err(holder.illegal()),
     }
-    mutant!("sent-before-protected" => {
-        if !matches!(event, E::Invalidate) {
-            out.reverse();
-        }
-    });
+    mutant!("sent-before-protected" => { out.reverse(); });
     Ok(())
 }
 
 /// A mutant: the copy stays as accessible as it was.
 #[cfg(feature = "mutants")]
-fn unprotect(out: &mut Effects) {
+pub(super) fn unprotect(out: &mut Effects) {
     out.retain(|effect| !matches!(effect, Effect::Protect { .. }));
 }

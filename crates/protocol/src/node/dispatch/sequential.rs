@@ -2,7 +2,7 @@
 
 use multigrain_types::NodeId;
 
-use crate::coherence::{GrantEvent, HolderEvent, ManagerEvent, RelayEvent, SupplyEvent};
+use crate::coherence::{GrantEvent, HolderEvent, InvalidationEvent, ManagerEvent, SupplyEvent};
 use crate::context::{EngineContext, Illegal};
 use crate::effect::Effects;
 use crate::message::{Attach, PageMessage};
@@ -19,7 +19,7 @@ pub(super) fn message(
     out: &mut Effects,
 ) -> Result<(), Violation> {
     use GrantEvent as G;
-    use RelayEvent as R;
+    use InvalidationEvent as I;
     use SupplyEvent as S;
     check_director(context, from, message)?;
     check_tree(context, from, message)?;
@@ -34,8 +34,10 @@ pub(super) fn message(
         PageMessage::InvalidateReply if context.me == context.manager => {
             return manager(context, cell, from, ManagerEvent::InvalidateReply, out);
         }
-        PageMessage::InvalidateReply => HolderEvent::Relay(from, R::Reply),
-        PageMessage::InvalidateTree { below } => HolderEvent::Relay(from, R::Invalidate { below }),
+        PageMessage::InvalidateReply => HolderEvent::Invalidation(from, I::Reply),
+        PageMessage::InvalidateTree { below } => {
+            HolderEvent::Invalidation(from, I::InvalidateTree { below })
+        }
         PageMessage::Ack { turn_us } => {
             return manager(context, cell, from, ManagerEvent::Ack { turn_us }, out);
         }
@@ -43,7 +45,7 @@ pub(super) fn message(
             HolderEvent::Supply(S::Forward { kind, requester, ack_now, turns })
         }
         PageMessage::PushForward { target } => HolderEvent::Supply(S::PushForward { target }),
-        PageMessage::InvalidateRequest => HolderEvent::Supply(S::Invalidate),
+        PageMessage::InvalidateRequest => HolderEvent::Invalidation(from, I::Invalidate),
         PageMessage::Reply { kind, attach, ack_now, turns } => {
             HolderEvent::Grant(G::Reply { kind, attach, ack_now, turns })
         }

@@ -1,9 +1,10 @@
-//! An invalidation that comes by a tree: it is passed on to the nodes of this one's subtree, and answered for all of them.
+//! Invalidations of this node's copy: one of the manager's is answered; one that comes by a tree is passed on to the nodes of
+//! this one's subtree, and answered for all of them.
 
 use multigrain_types::{Access, NodeId};
 
-use super::state::{Holder, Phase, Relay};
-use crate::coherence::event::RelayEvent;
+use super::state::{Holder, PassedOn, Phase};
+use crate::coherence::event::InvalidationEvent;
 use crate::context::{EngineContext, Illegal};
 use crate::effect::Effects;
 use crate::invalidation_tree::{self, Ranks};
@@ -14,21 +15,29 @@ pub(super) fn handle(
     holder: &mut Holder,
     context: &EngineContext,
     from: NodeId,
-    event: RelayEvent,
+    event: InvalidationEvent,
     out: &mut Effects,
 ) -> Result<(), Illegal> {
     use Access::{NoAccess, ReadOnly, ReadWrite};
+    use InvalidationEvent as E;
     use Phase::{Fetching, Granted, Idle};
-    use RelayEvent as E;
 
-    match (event, &mut holder.relay, &holder.phase, holder.access) {
+    match (event, &mut holder.passed_on, &holder.phase, holder.access) {
+        // Figure 3, Handle Invalidate Request.
+        (E::Invalidate, None, Idle | Fetching(_), ReadOnly | ReadWrite) => {
+            holder.protect(context, NoAccess, out);
+            mutant!("invalidation-keeps-copy" => { super::supply::unprotect(out); });
+            Holder::send(context, context.manager, PageMessage::InvalidateReply, out);
+        }
         // Only of a minipage that nobody may write are there so many copies.
-        (E::Invalidate { below }, None, Idle | Fetching(_), ReadOnly) => {
+        (E::InvalidateTree { below }, None, Idle | Fetching(_), ReadOnly) => {
             pass_on(holder, context, (from, below), out);
         }
-        (E::Reply, Some(relay), Idle | Fetching(_), NoAccess) if relay.awaited.contains(from) => {
-            relay.awaited.remove(from);
-            if relay.awaited.is_empty() {
+        (E::Reply, Some(passed_on), Idle | Fetching(_), NoAccess)
+            if passed_on.awaited.contains(from) =>
+        {
+            passed_on.awaited.remove(from);
+            if passed_on.awaited.is_empty() {
                 answer(holder, context, out);
             }
         }
@@ -36,7 +45,7 @@ pub(super) fn handle(
         // What no correct node sends: to a node without a copy, with the only one, with an open grant, or that has
         // passed on another; and an answer that is not awaited.
         (
-            E::Invalidate { .. } | E::Reply,
+            E::Invalidate | E::InvalidateTree { .. } | E::Reply,
             None | Some(_),
             Idle | Fetching(_) | Granted(_),
             NoAccess | ReadOnly | ReadWrite,
@@ -47,9 +56,9 @@ pub(super) fn handle(
 
 /// All that this node's answer is for are invalidated.
 fn answer(holder: &mut Holder, context: &EngineContext, out: &mut Effects) {
-    let Some(relay) = holder.relay.take() else { return };
+    let Some(passed_on) = holder.passed_on.take() else { return };
     if mutant!("relay-answers-early": false, else true) {
-        Holder::send(context, relay.above, PageMessage::InvalidateReply, out);
+        Holder::send(context, passed_on.above, PageMessage::InvalidateReply, out);
     }
 }
 
@@ -77,6 +86,6 @@ fn pass_on(
     }
     if !subtrees.is_empty() {
         let awaited = subtrees.iter().map(|subtree| subtree.root).collect();
-        holder.relay = Some(Box::new(Relay { above, awaited }));
+        holder.passed_on = Some(Box::new(PassedOn { above, awaited }));
     }
 }
