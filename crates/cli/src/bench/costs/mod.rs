@@ -1,13 +1,14 @@
 //! `multigrain bench costs`: Table 1 and section 4.2 of the paper, on this machine.
 //!
 //! `jobs` starts the measuring programs, `probe` tells how far apart the CPUs are, `paper` holds
-//! the papers' figures, `parts` breaks a fetch down, `criteria` has the criteria for the results,
+//! the papers' figures, `breakdown` breaks a fetch down, `criteria` has the criteria for the results,
 //! `print` prints it all.
 
+mod breakdown;
 mod criteria;
 mod jobs;
 mod paper;
-mod parts;
+
 mod print;
 mod probe;
 

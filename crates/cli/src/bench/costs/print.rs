@@ -3,7 +3,7 @@
 use super::criteria::Criterion;
 use super::jobs::Done;
 use super::paper;
-use super::parts::Parts;
+use super::breakdown::Breakdown;
 use super::probe::cpus;
 use super::probe::place;
 use crate::bench::row::Row;
@@ -18,7 +18,7 @@ pub(super) fn json(jobs: &[Done], criteria: &[Criterion]) -> Result<String> {
         let mut value = serde_json::to_value(job)?;
         let rows = job.rows.iter().map(row_json).collect::<Result<Vec<_>>>()?;
         value["rows"] = Value::Array(rows);
-        value["fetch_parts"] = json!(Parts::of(job, jobs));
+        value["fetch_parts"] = json!(Breakdown::of(job, jobs));
         all.push(value);
     }
     let machine = json!({ "cpus": cpus(), "kernel": kernel() });
@@ -47,7 +47,7 @@ pub(super) fn text(jobs: &[Done], criteria: &[Criterion]) -> String {
     for job in jobs.iter().filter(|job| job.size.is_none()) {
         text.push_str(&format!("\n{}\n", heading(job)));
         text.push_str(&rows_table(&job.rows).render());
-        text.extend(Parts::of(job, jobs).map(|parts| parts.line()));
+        text.extend(Breakdown::of(job, jobs).map(|parts| parts.line()));
     }
     let sizes: Vec<&Done> = jobs.iter().filter(|job| job.size.is_some()).collect();
     if !sizes.is_empty() {

@@ -11,7 +11,7 @@ const PARADE_MPROTECT_US: f64 = 3.4;
 /// Medians, microseconds, of the parts of a lazy page fetch. Each is measured by itself in the same
 /// run, but for the last, which is what they leave.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub(super) struct Parts {
+pub(super) struct Breakdown {
     fetch_us: f64,
     /// Into the handler and back.
     fault_entry_us: f64,
@@ -28,7 +28,7 @@ pub(super) struct Parts {
     protocol_us: f64,
 }
 
-impl Parts {
+impl Breakdown {
     /// Of a job that fetched pages, next to the job that measured traps and protections.
     pub(super) fn of(job: &Done, jobs: &[Done]) -> Option<Self> {
         let row = |job: &Done, key: &str| job.rows.iter().find(|row| row.key == key).cloned();
@@ -100,10 +100,10 @@ mod tests {
         );
         let release = vec![row("lazy-read-fetch", 20.0, 9.0), row("lazy-release-1", 12.0, 6.0)];
         let jobs = [memory, job("release", release)];
-        let parts = Parts::of(&jobs[1], &jobs).unwrap();
+        let parts = Breakdown::of(&jobs[1], &jobs).unwrap();
         assert_eq!((parts.request_us, parts.transfer_us, parts.protocol_us), (3.0, 6.0, 6.0));
         let line = parts.line();
         assert!(line.contains("20.0 = fault entry 4.00 (ParADE 9.8) + request 3.00"), "{line}");
-        assert_eq!(Parts::of(&jobs[0], &jobs), None);
+        assert_eq!(Breakdown::of(&jobs[0], &jobs), None);
     }
 }
