@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use multigrain_types::{MinipageId, NodeId};
 
 use super::clock::Clock;
-use super::written::Written;
+use super::written_bytes::WrittenBytes;
 
 /// Lines of one judge; a racy loop would fill the terminal.
 pub(super) const MOST_RACES: usize = 50;
@@ -19,7 +19,7 @@ pub(super) struct Writes {
     pub(super) epoch: u64,
     /// The writer's clock when it began.
     pub(super) since: Clock,
-    pub(super) bytes: Written,
+    pub(super) bytes: WrittenBytes,
 }
 
 /// Bytes that two nodes wrote, neither after the other.
@@ -75,7 +75,7 @@ impl Judge {
         if !writes.bytes.is_empty() {
             history.push(writes);
         }
-        let ranges = |(other, both): (NodeId, Written)| {
+        let ranges = |(other, both): (NodeId, WrittenBytes)| {
             let nodes = (writer.min(other), writer.max(other));
             both.ranges().into_iter().map(move |bytes| (bytes, nodes))
         };

@@ -40,7 +40,7 @@ mod report;
 #[cfg(test)]
 #[cfg(feature = "shuttle")]
 mod shuttle_tests;
-mod written;
+mod written_bytes;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -57,7 +57,7 @@ use crate::shim::{Mutex, lock};
 use judge::{Judge, MOST_RACES, Writes};
 pub(crate) use orders::Ordered;
 use orders::Orders;
-use written::Written;
+use written_bytes::WrittenBytes;
 
 /// What a node that checks for races knows.
 #[derive(Debug, Default)]
@@ -218,7 +218,7 @@ impl<'a> Races<'a> {
         let Some((since, rest)) = Clock::from_bytes(body, self.platform.nodes()) else {
             return false;
         };
-        let Some(bytes) = Written::from_bytes(rest, len) else { return false };
+        let Some(bytes) = WrittenBytes::from_bytes(rest, len) else { return false };
         self.judge(races, minipage, Writes { writer, epoch, since, bytes });
         true
     }
@@ -302,7 +302,7 @@ impl<'a> Races<'a> {
 }
 
 /// Where two states of a minipage differ.
-fn written(before: &[u8], now: &[u8]) -> Written {
+fn written(before: &[u8], now: &[u8]) -> WrittenBytes {
     let mut bytes = Vec::new();
     // SAFETY: both have the length of the minipage.
     unsafe { diff::encode(before, now.as_ptr(), &mut bytes) };

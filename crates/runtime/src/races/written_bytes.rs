@@ -11,10 +11,10 @@ const GAP_BYTES: usize = 8;
 
 /// A set of bytes: lines in ascending order, and of each a mask whose bit b stands for byte b. No mask is 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Written(Vec<(u32, u64)>);
+pub(super) struct WrittenBytes(Vec<(u32, u64)>);
 
 /// Of ranges in ascending order.
-impl FromIterator<Range<usize>> for Written {
+impl FromIterator<Range<usize>> for WrittenBytes {
     fn from_iter<I: IntoIterator<Item = Range<usize>>>(ranges: I) -> Self {
         let mut lines: Vec<(u32, u64)> = Vec::new();
         for Range { mut start, end } in ranges {
@@ -35,7 +35,7 @@ impl FromIterator<Range<usize>> for Written {
     }
 }
 
-impl Written {
+impl WrittenBytes {
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -114,11 +114,11 @@ mod tests {
     use super::*;
 
     /// Ranges by their ends.
-    fn set(ranges: &[(usize, usize)]) -> Written {
+    fn set(ranges: &[(usize, usize)]) -> WrittenBytes {
         ranges.iter().map(|&(start, end)| start..end).collect()
     }
 
-    fn ranges(written: &Written) -> Vec<(usize, usize)> {
+    fn ranges(written: &WrittenBytes) -> Vec<(usize, usize)> {
         written.ranges().into_iter().map(|range| (range.start, range.end)).collect()
     }
 
@@ -146,11 +146,11 @@ mod tests {
     fn a_set_survives_its_bytes_and_wrong_ones_are_refused() {
         let mut bytes = Vec::new();
         set(&[(0, 3), (60, 70)]).append_to(&mut bytes);
-        assert_eq!(Written::from_bytes(&bytes, 70), Some(set(&[(0, 3), (60, 70)])));
-        assert_eq!(Written::from_bytes(&bytes, 69), None, "outside");
-        assert_eq!(Written::from_bytes(&bytes[..23], 70), None, "cut");
+        assert_eq!(WrittenBytes::from_bytes(&bytes, 70), Some(set(&[(0, 3), (60, 70)])));
+        assert_eq!(WrittenBytes::from_bytes(&bytes, 69), None, "outside");
+        assert_eq!(WrittenBytes::from_bytes(&bytes[..23], 70), None, "cut");
         let twice = [&bytes[..12], &bytes[..12]].concat();
-        assert_eq!(Written::from_bytes(&twice, 70), None, "twice the same line");
-        assert_eq!(Written::from_bytes(&[0; 12], 70), None, "an empty line");
+        assert_eq!(WrittenBytes::from_bytes(&twice, 70), None, "twice the same line");
+        assert_eq!(WrittenBytes::from_bytes(&[0; 12], 70), None, "an empty line");
     }
 }
