@@ -4,14 +4,15 @@
 //! The code that runs is the site's own; its kernel is [`kernel::Model`], and the order of things is chosen: which thread of which
 //! process goes on before each call of the site to the kernel, which fault is served, and what the node takes away.
 
-mod by_chance;
+
 mod choices;
 mod explore;
 mod kernel;
 mod processes;
+mod random_programs;
 mod world;
 
-use by_chance::Maker;
+use random_programs::Maker;
 use explore::{explore, walk};
 use processes::Step::{self, Add, Attach, Detach, End, Fork, Move, Read, Replace, Unmap};
 use world::{Budget, World};
@@ -151,7 +152,7 @@ fn long_ways_by_chance() {
         let kills = u32::try_from(seed % 3 / 2).unwrap();
         let programs = core::mem::take(&mut maker.programs);
         let images: [&[usize]; 2] = [&[one, beside], &[other]];
-        let world = World::new(programs, &images, &by_chance::PAGES, budget(200, 60, kills));
+        let world = World::new(programs, &images, &random_programs::PAGES, budget(200, 60, kills));
         let (length, wrong) = walk(world, seed);
         actions += length;
         if let Some((what, path)) = wrong {
