@@ -7,7 +7,7 @@
 //! to its node: a byte from there begins a turn, and the times come back.
 #![expect(unsafe_code, reason = "the signal entry, and pages by address")]
 
-use super::raw::Raw;
+use super::raw_sockets::Raw;
 use super::team::{self, Team};
 use super::{NodeArgs, traps};
 use crate::bench::clock::{load, store, timed};

@@ -3,7 +3,7 @@
 
 use super::bare::Bare;
 use super::pool::Pool;
-use super::raw::REQUEST_BYTES;
+use super::raw_sockets::REQUEST_BYTES;
 use super::team::{Sums, Team};
 use crate::bench::clock::{load, store, timed};
 use crate::bench::row::{Row, size_name};

@@ -28,7 +28,7 @@ mod messages;
 mod pair;
 mod patterns;
 mod pool;
-pub(super) mod raw;
+pub(super) mod raw_sockets;
 mod release;
 mod scale;
 mod sync;

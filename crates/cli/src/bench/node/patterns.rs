@@ -2,7 +2,7 @@
 //! RandN have written some bytes with values that do not compress.
 
 use super::NodeArgs;
-use super::raw::REQUEST_BYTES;
+use super::raw_sockets::REQUEST_BYTES;
 use super::team::{Sums, Team};
 use crate::bench::clock::{load, store, timed};
 use crate::bench::row::{Row, size_name};

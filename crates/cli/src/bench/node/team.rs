@@ -2,7 +2,7 @@
 //! are counted.
 
 use super::NodeArgs;
-use super::raw::Raw;
+use super::raw_sockets::Raw;
 use crate::bench::clock::{load, store};
 use crate::bench::row::{Counts, Report, Row};
 use crate::bench::samples::Samples;

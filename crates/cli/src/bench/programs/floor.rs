@@ -2,7 +2,7 @@
 //! Two threads of this process are the nodes; they wait as the runtime does, adaptively.
 #![expect(unsafe_code, reason = "the floor is mprotect on a mapping of our own")]
 
-use crate::bench::node::raw::Raw;
+use crate::bench::node::raw_sockets::Raw;
 use crate::bench::options::{Transport, WaitMode};
 use anyhow::{Result, anyhow};
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, munmap};

@@ -4,7 +4,7 @@ use super::{BATCH, MESSAGE_BYTES, Traffic, rounds};
 use crate::bench::clock::{store, timed};
 use crate::bench::node::fetch::Access;
 use crate::bench::node::pool::Pool;
-use crate::bench::node::raw::REQUEST_BYTES;
+use crate::bench::node::raw_sockets::REQUEST_BYTES;
 use crate::bench::node::team::Team;
 use crate::bench::row::Row;
 use crate::bench::samples::Samples;
