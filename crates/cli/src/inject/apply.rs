@@ -2,7 +2,7 @@
 
 use super::fault::{Fault, Limit, STOP, Target};
 use super::leftovers::{self, Process};
-use super::links;
+use super::node_sockets;
 use super::running::Running;
 use rustix::net::{Shutdown, shutdown};
 use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
@@ -33,7 +33,7 @@ pub(super) fn apply(fault: &Fault, job: &mut Running) -> io::Result<bool> {
         Fault::Cut { node, link, how } => {
             with_link(job, node, link, |socket| Ok(shutdown(socket, how)?))
         }
-        Fault::Silence { node, link } => with_link(job, node, link, links::deafen),
+        Fault::Silence { node, link } => with_link(job, node, link, node_sockets::deafen),
         Fault::Unauthenticated { node } => {
             let Some(node) = job.node(node) else { return Ok(false) };
             for first_bytes in FIRST_BYTES {
@@ -80,7 +80,7 @@ fn with_link(
     harm: impl FnOnce(&OwnedFd) -> io::Result<()>,
 ) -> io::Result<bool> {
     let Some(node) = job.node(rank) else { return Ok(false) };
-    let links = links::of(&node)?;
+    let links = node_sockets::of(&node)?;
     if links.is_empty() {
         return Ok(false);
     }

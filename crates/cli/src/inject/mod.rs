@@ -9,7 +9,7 @@
 //! | `plan`, `fault` | one trial, all of it drawn from its seed |
 //! | `apps`, `built_in` | the programs, the built-in one among them |
 //! | `job`, `running` | a job under `multigrain run`, watched from outside |
-//! | `apply`, `links` | applies faults to a running job |
+//! | `apply`, `node_sockets` | applies faults to a running job |
 //! | `leftovers` | what is left of a job: processes, sockets, files |
 //! | `outcome` | right, error or violation: a pure function |
 //! | `tally` | the table at the end |
@@ -20,7 +20,7 @@ mod built_in;
 mod fault;
 mod job;
 mod leftovers;
-mod links;
+mod node_sockets;
 mod outcome;
 mod plan;
 mod running;
