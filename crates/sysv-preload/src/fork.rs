@@ -1,6 +1,6 @@
 //! What a fork does to this library, in its order.
 
-use crate::{cancellation, named_semaphores, segments, site};
+use crate::{cancellation, named_semaphores, segments, site_connection};
 
 /// Registers it, before the program runs.
 #[used]
@@ -15,7 +15,7 @@ static AT_START: extern "C" fn() = {
 
 extern "C" fn before_fork() {
     named_semaphores::before_fork();
-    site::before_fork();
+    site_connection::before_fork();
 }
 
 extern "C" fn in_parent() {
@@ -25,6 +25,6 @@ extern "C" fn in_parent() {
 extern "C" fn in_child() {
     cancellation::in_child();
     segments::in_child();
-    site::in_child();
+    site_connection::in_child();
     named_semaphores::in_child();
 }

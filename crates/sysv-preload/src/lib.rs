@@ -16,7 +16,7 @@ mod names;
 pub mod objects;
 pub mod segments;
 pub mod semaphores;
-mod site;
+mod site_connection;
 mod spin_lock;
 mod waits;
 

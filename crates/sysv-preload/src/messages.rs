@@ -7,7 +7,7 @@ use multigrain_types::sysv::{Ask, MOST_BEHIND};
 
 use crate::cancellation;
 use crate::datagrams::Bytes;
-use crate::site::{ask, exchange, exchange_at_point};
+use crate::site_connection::{ask, exchange, exchange_at_point};
 use crate::waits::Wait;
 use crate::{failed, returned};
 

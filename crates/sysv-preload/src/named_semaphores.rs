@@ -18,7 +18,7 @@ use crate::cancellation;
 use crate::datagrams::{Bytes, close};
 use crate::errno;
 use crate::names::{name_of, unlink};
-use crate::site::{ask, exchange_at_point};
+use crate::site_connection::{ask, exchange_at_point};
 use crate::spin_lock::SpinLock;
 use crate::waits::{Blocked, Wait};
 use crate::{failed, returned};

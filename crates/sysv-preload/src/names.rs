@@ -5,7 +5,7 @@ use core::ffi::{CStr, c_char, c_int};
 use multigrain_types::sysv::Ask;
 
 use crate::datagrams::Bytes;
-use crate::site::ask;
+use crate::site_connection::ask;
 
 /// A name without its slashes, as it goes to the site.
 pub(crate) fn name_of(name: *const c_char, most: usize) -> Result<Bytes, c_int> {

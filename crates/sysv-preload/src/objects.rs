@@ -15,7 +15,7 @@ use crate::datagrams::{Answered, Bytes, close};
 use crate::errno;
 use crate::names::{name_of, unlink};
 use crate::segments::{forget_read_only, guard, map, unmap};
-use crate::site::{ask, exchange};
+use crate::site_connection::{ask, exchange};
 use crate::waits::Wait;
 use crate::{failed, returned};
 

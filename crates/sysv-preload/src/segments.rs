@@ -11,7 +11,7 @@ use multigrain_types::PAGE_BYTES;
 use multigrain_types::sysv::Ask;
 
 use crate::datagrams::{Answered, Bytes, close};
-use crate::site::{ask, exchange, is_guarded, raised, set_guarded};
+use crate::site_connection::{ask, exchange, is_guarded, raised, set_guarded};
 use crate::spin_lock::SpinLock;
 use crate::waits::{Blocked, Wait};
 use crate::{failed, returned};

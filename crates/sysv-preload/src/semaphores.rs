@@ -6,7 +6,7 @@ use core::mem::{MaybeUninit, size_of};
 use multigrain_types::sysv::{Ask, MOST_OPERATIONS};
 
 use crate::datagrams::Bytes;
-use crate::site::{ask, exchange};
+use crate::site_connection::{ask, exchange};
 use crate::waits::Wait;
 use crate::{failed, returned};
 
