@@ -12,7 +12,7 @@
 //! | `limits` | descriptors, processes, locked memory, mappings |
 //! | `memory` | memory objects, /dev/shm |
 //! | `network` | the loopback interface, addresses, ports |
-//! | `sites` | what `--sysv` needs: faults of other processes, the library, devices and namespaces |
+//! | `sysv_sites` | what `--sysv` needs: faults of other processes, the library, devices and namespaces |
 //! | `userfaultfd` | the guard of that name and its sysctl, or the other; access paths; scans for written pages |
 
 mod address_randomization;
@@ -21,7 +21,7 @@ mod kernel;
 mod limits;
 mod memory;
 mod network;
-mod sites;
+mod sysv_sites;
 mod userfaultfd;
 
 pub(crate) use address_randomization::{ELSEWHERE, fix_addresses, randomized};
@@ -72,7 +72,7 @@ pub(crate) fn examine(needs: &Needs) -> Vec<Finding> {
         network::interfaces(needs.far),
     ];
     if needs.sysv {
-        findings.extend(sites::examine());
+        findings.extend(sysv_sites::examine());
     }
     findings.extend(needs.ports.map(|ports| network::ports(ports, needs.here)));
     findings

@@ -10,7 +10,7 @@ mod helpers;
 mod main_exit;
 mod named_segments;
 mod services;
-mod sites;
+mod sysv_sites;
 
 use core::ops::Deref;
 use core::sync::atomic::Ordering;
@@ -48,7 +48,7 @@ use crate::threads::{self, Threads};
 use crate::time_windows::now_ns;
 use crate::{child, interposed_close, out_of_memory, process_manager, secret, trap};
 use services::{NodeServices, Shared};
-pub use sites::{Here, SiteHandler};
+pub use sysv_sites::{Here, SiteHandler};
 
 /// How long a leaving node waits for its peers' goodbyes; all have passed the barrier.
 const GOODBYE_DEADLINE: Duration = Duration::from_secs(1);

@@ -80,7 +80,7 @@ impl Services for Shared {
                 true
             }
             Request::Departure => departure.serve(driver, asker, subject),
-            Request::SiteMessage => super::sites::serve(asker.node, body),
+            Request::SiteMessage => super::sysv_sites::serve(asker.node, body),
         };
         if makes_sense { Ok(()) } else { Err(format!("frame kind {kind} makes no sense")) }
     }
