@@ -16,7 +16,7 @@ use std::process::ExitCode;
 const RUN: &str = "multigrain run -n 2 ./app";
 
 /// Options of other launchers, and what they are here.
-const ELSEWHERE: &[(&[&str], &str)] = &[
+const OTHER_LAUNCHERS: &[(&[&str], &str)] = &[
     (
         &["-np", "--np", "-N", "-c", "--ntasks"],
         "the number of nodes is -n: multigrain run -n 2 ./app",
@@ -151,7 +151,7 @@ fn of_other_launchers(error: &Error, command: &Command, words: &[&str]) -> Optio
     let word = words.iter().find(is_it)?;
     let name = word.split('=').next()?.trim_end_matches(|c: char| c.is_ascii_digit());
     let there_is_none = format!("there is no option {name}");
-    if let Some((_, hint)) = ELSEWHERE.iter().find(|(names, _)| names.contains(&name)) {
+    if let Some((_, hint)) = OTHER_LAUNCHERS.iter().find(|(names, _)| names.contains(&name)) {
         return Some(format!("{there_is_none}; {hint}"));
     }
     let long = name.strip_prefix('-').filter(|name| name.len() > 1)?;

@@ -7,7 +7,7 @@ use crate::context::{EngineContext, Illegal};
 use crate::sync::SyncError;
 
 /// What only the manager is asked.
-pub(super) fn elsewhere(role: &'static str, context: &EngineContext) -> Illegal {
+pub(super) fn wrong_node(role: &'static str, context: &EngineContext) -> Illegal {
     Illegal { role, state: format!("managed by {}, of {} nodes", context.manager, context.nodes) }
 }
 

@@ -7,7 +7,7 @@ use crate::effect::Effects;
 use crate::message::MgsMessage;
 use crate::mgs::{ClientEvent, ServerEvent};
 use crate::node::input::Violation;
-use crate::node::refusal::{elsewhere, refused};
+use crate::node::refusal::{wrong_node, refused};
 use crate::node::state_tables::Cell;
 
 /// A message to the role it is meant for.
@@ -51,7 +51,7 @@ pub(super) fn client(
 ) -> Result<(), Violation> {
     // A client is directed by the home alone; what its own threads and flushes ask comes from here.
     if from != context.me && from != context.manager {
-        return Err(refused(from, event, elsewhere("client", context)));
+        return Err(refused(from, event, wrong_node("client", context)));
     }
     let result = cell.client().handle(context, event, out);
     result.map_err(|illegal| refused(from, event, illegal))
@@ -66,7 +66,7 @@ fn server(
     out: &mut Effects,
 ) -> Result<(), Violation> {
     if context.me != context.manager {
-        return Err(refused(from, &event, elsewhere("server", context)));
+        return Err(refused(from, &event, wrong_node("server", context)));
     }
     let result = cell.server().handle(context, from, event, out);
     result.map_err(|illegal| refused(from, &event, illegal))

@@ -13,7 +13,7 @@ use crate::migration::EarlyMessage;
 use crate::mutant_macro::mutant;
 use crate::node::apply::released;
 use crate::node::input::Violation;
-use crate::node::refusal::{elsewhere, refused};
+use crate::node::refusal::{wrong_node, refused};
 use crate::node::state_tables::Cell;
 use crate::world::World;
 
@@ -31,7 +31,7 @@ pub(super) fn message(
         message
         && node.0 >= context.nodes
     {
-        return Err(refused(from, &message, elsewhere("home", context)));
+        return Err(refused(from, &message, wrong_node("home", context)));
     }
     let event = match message {
         HlrcMessage::Fetch { requester, epoch, waits } => {

@@ -7,7 +7,7 @@ use crate::context::{EngineContext, Illegal};
 use crate::effect::Effects;
 use crate::message::{Attach, PageMessage};
 use crate::node::input::Violation;
-use crate::node::refusal::{elsewhere, refused};
+use crate::node::refusal::{wrong_node, refused};
 use crate::node::state_tables::Cell;
 
 /// A message to the role it is meant for.
@@ -120,7 +120,7 @@ fn manager(
     out: &mut Effects,
 ) -> Result<(), Violation> {
     if context.me != context.manager {
-        return Err(refused(from, &event, elsewhere("manager", context)));
+        return Err(refused(from, &event, wrong_node("manager", context)));
     }
     let result = cell.entry().handle(context, from, event, out);
     result.map_err(|illegal| refused(from, &event, illegal))
