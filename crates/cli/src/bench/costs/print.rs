@@ -1,9 +1,9 @@
 //! The results as text and as JSON.
 
+use super::breakdown::Breakdown;
 use super::criteria::Criterion;
 use super::jobs::Done;
 use super::paper;
-use super::breakdown::Breakdown;
 use super::probe::cpus;
 use super::probe::place;
 use crate::bench::row::Row;

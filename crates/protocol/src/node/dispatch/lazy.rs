@@ -13,7 +13,7 @@ use crate::migration::EarlyMessage;
 use crate::mutant_macro::mutant;
 use crate::node::apply::released;
 use crate::node::input::Violation;
-use crate::node::refusal::{wrong_node, refused};
+use crate::node::refusal::{refused, wrong_node};
 use crate::node::state_tables::Cell;
 use crate::world::World;
 

@@ -7,7 +7,7 @@ use crate::context::{EngineContext, Illegal};
 use crate::effect::Effects;
 use crate::message::{Attach, PageMessage};
 use crate::node::input::Violation;
-use crate::node::refusal::{wrong_node, refused};
+use crate::node::refusal::{refused, wrong_node};
 use crate::node::state_tables::Cell;
 
 /// A message to the role it is meant for.

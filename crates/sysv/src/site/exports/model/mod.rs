@@ -4,7 +4,6 @@
 //! The code that runs is the site's own; its kernel is [`kernel::Model`], and the order of things is chosen: which thread of which
 //! process goes on before each call of the site to the kernel, which fault is served, and what the node takes away.
 
-
 mod choices;
 mod explore;
 mod kernel;
@@ -12,9 +11,9 @@ mod processes;
 mod random_programs;
 mod world;
 
-use random_programs::Maker;
 use explore::{explore, walk};
 use processes::Step::{self, Add, Attach, Detach, End, Fork, Move, Read, Replace, Unmap};
+use random_programs::Maker;
 use world::{Budget, World};
 
 const fn budget(takes: u32, remotes: u32, kills: u32) -> Budget {
