@@ -4,8 +4,8 @@ use super::super::error::LaunchError;
 use super::super::hostfile::Share;
 use super::agent_handle::NOT_STARTED;
 use super::builds;
-use super::links;
 use super::messages::{AgentEvent, Examination, Examined, Request};
+use super::reachability;
 use super::remote_shell::LaunchContext;
 use crate::host::{Finding, Needs};
 use multigrain_transport::Authority;
@@ -82,7 +82,7 @@ pub(in super::super) fn examine(
                 answer.as_ref().ok().and_then(|_| chosen.next())
             };
             let addresses: Vec<_> = answers.iter().map(of).collect();
-            for (place, finding) in links::links(context, &mut agents, &addresses)? {
+            for (place, finding) in reachability::findings(context, &mut agents, &addresses)? {
                 add(&context.shares[place].host, finding);
             }
         }

@@ -10,7 +10,7 @@
 //! | `remote_shell` | starts an agent on every host, by ssh, srun or a command of the user's |
 //! | `sweep` | ends what an agent has left that was killed together with its watchdog |
 //! | `start` | from the list of hosts to running nodes |
-//! | `examine`, `links` | all hosts are examined, and what leads from one to the other, and nothing is run (`doctor`) |
+//! | `examine`, `reachability` | all hosts are examined, and what leads from one to the other, and nothing is run (`doctor`) |
 
 mod agent;
 mod agent_handle;
@@ -20,8 +20,9 @@ mod channel;
 mod examine;
 mod failure_detector;
 mod frame;
-mod links;
+
 mod messages;
+mod reachability;
 mod remote_shell;
 mod start;
 mod sweep;

@@ -8,7 +8,7 @@
 mod examine;
 mod held_node;
 mod input;
-mod links;
+mod reachability;
 mod start;
 
 use super::super::event_source::Source;
@@ -23,8 +23,8 @@ use super::messages::{AgentEvent, BANNER, Request, Stream};
 use examine::examine;
 use held_node::HeldNode;
 use input::StdinPipe;
-use links::Links;
 use multigrain_types::exit_codes::{LAUNCHER_FAILED, PEER_LOST};
+use reachability::Reachability;
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, EventFlags};
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
@@ -65,7 +65,7 @@ struct Agent {
     local: Option<LocalNodes>,
     held: Vec<HeldNode>,
     input: Option<StdinPipe>,
-    links: Links,
+    reachability: Reachability,
     phase: Phase,
     flow: Flow,
     reap_at: Option<Instant>,
@@ -111,7 +111,7 @@ impl Agent {
             local: None,
             held: Vec::new(),
             input: None,
-            links: Links::default(),
+            reachability: Reachability::default(),
             phase: Phase::Serving,
             flow: Flow { paused: false, reads: true, reads_control: true, waits_for_room: false },
             reap_at: None,
@@ -141,7 +141,7 @@ impl Agent {
         self.connect_on();
         self.watch();
         events.clear();
-        let wait = self.links.look_within().unwrap_or(PERIOD / 2);
+        let wait = self.reachability.poll_interval().unwrap_or(PERIOD / 2);
         let wait = Timespec::try_from(wait).ok();
         match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(events), wait.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
@@ -229,9 +229,10 @@ impl Agent {
                 Err(why) => self.channel.say(&AgentEvent::Failed { code: LAUNCHER_FAILED, why }),
             },
             Request::Listen { at, ports, hosts } => {
-                self.channel.say(&AgentEvent::Listening(self.links.listen(at, ports, hosts)));
+                self.channel
+                    .say(&AgentEvent::Listening(self.reachability.listen(at, ports, hosts)));
             }
-            Request::Connect { to } => self.links.connect(&to),
+            Request::Connect { to } => self.reachability.connect(&to),
             Request::Prepare(job) => {
                 let found = LocalNodes::look(job);
                 self.local = self.answer(found).map(|(local, found)| {
@@ -317,7 +318,7 @@ impl Agent {
     }
 
     fn connect_on(&mut self) {
-        if let Some(answers) = self.links.look() {
+        if let Some(answers) = self.reachability.results() {
             self.channel.say(&AgentEvent::Connected(answers));
         }
     }

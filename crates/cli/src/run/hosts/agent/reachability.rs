@@ -16,12 +16,12 @@ const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Where other hosts look whether they reach this one, and what comes of looking at them.
 #[derive(Default)]
-pub(super) struct Links {
+pub(super) struct Reachability {
     listener: Option<Listener>,
     connecting: Option<Connecting>,
 }
 
-impl Links {
+impl Reachability {
     /// Listens as a node would, for so many hosts; where.
     ///
     /// # Errors
@@ -42,13 +42,13 @@ impl Links {
     }
 
     /// Until when to look again, at the latest, if connections are being made.
-    pub(super) fn look_within(&self) -> Option<Duration> {
+    pub(super) fn poll_interval(&self) -> Option<Duration> {
         self.connecting.as_ref().map(|_| POLL_INTERVAL)
     }
 
     /// What has come of them, once that is known of all.
-    pub(super) fn look(&mut self) -> Option<Vec<Result<(), String>>> {
-        let answers = self.connecting.as_mut()?.look()?;
+    pub(super) fn results(&mut self) -> Option<Vec<Result<(), String>>> {
+        let answers = self.connecting.as_mut()?.results()?;
         self.connecting = None;
         Some(answers)
     }
@@ -88,7 +88,7 @@ impl Connecting {
         all
     }
 
-    fn look(&mut self) -> Option<Vec<Result<(), String>>> {
+    fn results(&mut self) -> Option<Vec<Result<(), String>>> {
         let answers = &mut self.answers;
         self.under_way.retain(|(place, socket)| {
             let mut set = [PollFd::new(socket, PollFlags::OUT)];
@@ -129,7 +129,7 @@ mod tests {
         let gone = listen(Ipv4Addr::LOCALHOST.into(), None, 2).unwrap().address;
         let mut all = Connecting::begin(&[one.address.clone(), gone, "unix:@x".to_owned()]);
         let answers = loop {
-            if let Some(answers) = all.look() {
+            if let Some(answers) = all.results() {
                 break answers;
             }
         };

@@ -20,7 +20,7 @@ const ALL_PAIRS: usize = 64;
 ///
 /// # Errors
 /// The user wants out.
-pub(super) fn links(
+pub(super) fn findings(
     context: &LaunchContext<'_>,
     agents: &mut Agents,
     addresses: &[Option<IpAddr>],
