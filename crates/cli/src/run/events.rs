@@ -267,7 +267,7 @@ impl Job<'_> {
     }
 
     fn on_room(&mut self) {
-        match self.input.relay.as_mut().map(super::stdin::Relay::write) {
+        match self.input.relay.as_mut().map(super::stdin::TerminalStdin::write) {
             Some(Waiting::Room) => {}
             Some(Waiting::Input) => {
                 if let Some(relay) = &self.input.relay {

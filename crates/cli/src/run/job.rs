@@ -16,7 +16,7 @@ use super::races::{Check, Outcome};
 use super::reports::Reports;
 use super::signalfd::Signals;
 use super::spawn::Node;
-use super::stdin::{Feed, Input, Relay};
+use super::stdin::{Input, RemoteStdin, TerminalStdin};
 use super::summary::{NodeReport, Report};
 use super::user_requests::User;
 use super::verdict::{Decision, EndedBy, Facts, NodeFacts, Verdict, judge};
@@ -137,7 +137,7 @@ impl<'a> Job<'a> {
                 let all = nodes.len();
                 let live = nodes.into_iter().enumerate().map(|(rank, mut node)| {
                     if let Some(pipe) = node.stdin.take() {
-                        relay = Some(Relay::new(pipe)?);
+                        relay = Some(TerminalStdin::new(pipe)?);
                     }
                     Live::here(node, &Format::of(settings.tagged, all, rank))
                 });
@@ -153,7 +153,7 @@ impl<'a> Job<'a> {
             true => live.iter().map(NodeFacts::of).collect(),
             false => agents.nodes().into_iter().map(NodeFacts::elsewhere).collect(),
         };
-        let feed = agents.take_input().then(Feed::new);
+        let feed = agents.take_input().then(RemoteStdin::new);
         let mut job = Self {
             reports: Reports::new(live.len(), settings.races),
             settings,

@@ -44,13 +44,13 @@ pub(super) fn is_for_nodes() -> bool {
 /// How what is typed or piped into the launcher comes to node 0, where that does not inherit it.
 pub(super) struct Input {
     /// From a terminal, to node 0 on this host.
-    pub(super) relay: Option<Relay>,
+    pub(super) relay: Option<TerminalStdin>,
     /// To node 0 on another host.
-    pub(super) feed: Option<Feed>,
+    pub(super) feed: Option<RemoteStdin>,
 }
 
 /// The launcher's stdin, read for node 0 on another host, in pieces that its agent has room for.
-pub(super) struct Feed {
+pub(super) struct RemoteStdin {
     /// Bytes that the agent takes yet.
     room: usize,
     /// Whether the event loop tells when there is something: it cannot of a file.
@@ -60,7 +60,7 @@ pub(super) struct Feed {
 /// Bytes on their way to node 0, at most.
 const FEED_BYTES: usize = 64 << 10;
 
-impl Feed {
+impl RemoteStdin {
     pub(super) fn new() -> Self {
         Self { room: FEED_BYTES, is_watched: false }
     }
@@ -93,13 +93,13 @@ impl Feed {
 }
 
 /// Carries what is typed to node 0.
-pub(super) struct Relay {
+pub(super) struct TerminalStdin {
     pipe: OwnedFd,
     pending: Vec<u8>,
     ended: bool,
 }
 
-/// What the relay waits for.
+/// What it waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Waiting {
     /// For the user to type.
@@ -110,7 +110,7 @@ pub(super) enum Waiting {
     Nothing,
 }
 
-impl Relay {
+impl TerminalStdin {
     /// Takes over the writing end of node 0's stdin.
     pub(super) fn new(pipe: OwnedFd) -> io::Result<Self> {
         rustix::io::ioctl_fionbio(&pipe, true)?;
@@ -145,7 +145,7 @@ impl Relay {
     }
 }
 
-impl AsFd for Relay {
+impl AsFd for TerminalStdin {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.pipe.as_fd()
     }
