@@ -24,7 +24,7 @@ fn check(message: &Message) {
         | Message::Blocked(text)
         | Message::Deadlock(text)
         | Message::Stats(text) => text,
-        Message::Joining
+        Message::Joining { .. }
         | Message::Ready
         | Message::Left
         | Message::Closed

@@ -173,6 +173,30 @@ fn who_forks_before_it_joins_has_one_node_which_is_the_first_that_joins() {
     }
 }
 
+/// The launcher took the end of the process that it had started for the node's: a second later the job ended, or at once
+/// and well, with nothing computed, if no node had joined.
+#[test]
+fn a_node_that_is_a_daemon_may_join_late_and_compute_long_and_its_end_is_noticed() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "fork_first");
+    for nodes in [1, 3] {
+        let out = run_well(&launcher(), &Setting::nodes(nodes), &program, &["slow"]);
+        assert_eq!(out.matches("done").count(), nodes as usize, "{out}");
+    }
+    let late = Setting { options: &["--boot-timeout", "1"], ..Setting::nodes(1) };
+    let ended = run(&launcher(), &late, &program, &["slow"]);
+    assert_eq!((ended.code, ended.out.as_str()), (Some(0), ""), "{ended:?}");
+    for (how, code, what) in [
+        ("leaves", 1, ") left without mg_finalize; the job ends"),
+        ("aborts", 139, ") was killed by signal 11 (SIGSEGV) at address 0x8"),
+    ] {
+        let ended = run(&launcher(), &Setting::nodes(3), &program, &[how]);
+        assert_eq!(ended.code, Some(code), "{how}: {ended:?}");
+        assert!(ended.err.contains("node 1 (pid ") && ended.err.contains(what), "{how}: {ended:?}");
+        assert_eq!(ended.err.lines().count(), 1, "{how}: {ended:?}");
+    }
+}
+
 #[test]
 fn any_thread_may_join_and_any_may_leave() {
     let dir = TestDir::new();

@@ -12,7 +12,7 @@ use rustix::process::{Signal, kill_process};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 use support::script_hosts::{hosts, job, script, sorted};
-use support::{alive, asleep, does, not_tried, run, start, unique_time, wait_until};
+use support::{alive, asleep, does, launcher, not_tried, run, start, unique_time, wait_until};
 
 /// Longer than a host may go unheard, with what it takes to end a job.
 const SOON: Duration = Duration::from_secs(5);
@@ -267,6 +267,36 @@ fn nodes_have_sessions_of_their_own() {
     let lines: Vec<_> = ended.out.lines().filter_map(|line| line.split_once(' ')).collect();
     assert_eq!(lines.len(), 3, "{ended:?}");
     assert!(lines.iter().all(|(process, session)| process == session), "{ended:?}");
+}
+
+/// The end of a node's first process was taken for the node's.
+#[test]
+fn what_a_node_has_left_on_another_host_may_be_the_node() {
+    let late =
+        r#"setsid bash -c '[ $MULTIGRAIN_RANK = 0 ] || sleep 2; exec "$0" "$@"' "$@" & exit 0"#;
+    let mut command = job("--hosts a,b --timeout 60", "");
+    command.args(["--", "bash", "-c", late, "bash"]).arg(std::env::current_exe().unwrap());
+    let ended = run(command.args(["--exact", "node", "--ignored", "--nocapture"]));
+    assert_eq!((ended.code, ended.own_lines().len()), (Some(0), 0), "{ended:?}");
+    assert_eq!(ended.out.matches("the total is 200").count(), 2, "{ended:?}");
+}
+
+#[test]
+fn what_a_node_has_left_gets_its_signals() {
+    let left = r#"[ $MULTIGRAIN_RANK = 0 ] && trap '' USR1 && echo up && exec sleep 60
+        setsid bash -c 'trap "echo got" USR1; echo up; while :; do sleep 0.01; done' & exit 0"#;
+    for mut command in [script("--hosts a,b", "", left), launcher("-n 2", left)] {
+        let mut job = start(&mut command);
+        job.lines(2);
+        // The first may come before the shell's end is known.
+        wait_until("it gets one", || {
+            job.signal(Signal::USR1);
+            job.unread() > 0
+        });
+        assert_eq!(job.lines(1), ["[1] got"]);
+        job.signal(Signal::TERM);
+        assert_eq!(job.wait().code, Some(143));
+    }
 }
 
 /// What has no answer was taken for a heartbeat: hosts whose nodes say nothing were lost.

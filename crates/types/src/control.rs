@@ -20,7 +20,10 @@ pub struct Count {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Message<Text> {
     /// `mg_init` is about to meet the others.
-    Joining,
+    Joining {
+        /// The process that has called it, by its own number.
+        pid: i32,
+    },
     /// `mg_init` is done.
     Ready,
     /// How far the program is.
@@ -71,7 +74,7 @@ pub enum Message<Text> {
 impl<Text: Display> Display for Message<Text> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Joining => out.write_str("joining"),
+            Self::Joining { pid } => write!(out, "joining {pid}"),
             Self::Ready => out.write_str("ready"),
             Self::Progress(Count { done, total }) => write!(out, "progress {done} {total}"),
             Self::Refused(text) => write!(out, "refused {text}"),
@@ -99,7 +102,7 @@ impl<'line> Message<&'line str> {
     pub fn parse(line: &'line str) -> Option<Self> {
         let (verb, rest) = line.split_once(' ').unwrap_or((line, ""));
         match verb {
-            "joining" => Some(Self::Joining),
+            "joining" => Some(Self::Joining { pid: rest.parse().ok()? }),
             "ready" => Some(Self::Ready),
             "left" => Some(Self::Left),
             "closed" => Some(Self::Closed),
@@ -137,7 +140,7 @@ impl<Text> Message<Text> {
     #[must_use]
     pub fn map<New>(self, new: impl Fn(Text) -> New) -> Message<New> {
         match self {
-            Self::Joining => Message::Joining,
+            Self::Joining { pid } => Message::Joining { pid },
             Self::Ready => Message::Ready,
             Self::Progress(count) => Message::Progress(count),
             Self::Refused(text) => Message::Refused(new(text)),
@@ -171,7 +174,7 @@ mod tests {
     fn what_is_written_is_what_is_read() {
         let at = Some(Duration::new(7, 5));
         for (line, message) in [
-            ("joining", Message::Joining),
+            ("joining 7", Message::Joining { pid: 7 }),
             ("ready", Message::Ready),
             ("left", Message::Left),
             ("closed", Message::Closed),
@@ -198,6 +201,8 @@ mod tests {
         for line in [
             "",
             "hello",
+            "joining",
+            "joining x",
             "progress",
             "progress 1",
             "progress x y",

@@ -1,6 +1,7 @@
 /*
  * A program that forks before mg_init. "child": the child is the node; "daemon": so it is, and its parent ends
- * at once; "both" and "both-late": child, or parent, joins, and the other of the two is told that it may not.
+ * at once; "slow": the same, and mg_init, then the node, take longer than a node that has left is waited for;
+ * "aborts" and "leaves": the same, and node 1 does so once it has joined; "both" and "both-late": child, or parent, joins, and the other of the two is told that it may not.
  */
 #include "check.h"
 
@@ -58,6 +59,26 @@ int main(int argc, char **argv)
         CHECK(daemon(1, 1) == 0);
         join(argc, argv);
         compute();
+        return 0;
+    }
+    if (strcmp(how, "slow") == 0) {
+        CHECK(daemon(1, 1) == 0);
+        sleep(2);
+        join(argc, argv);
+        sleep(2);
+        compute();
+        puts("done");
+        return 0;
+    }
+    if (strcmp(how, "aborts") == 0 || strcmp(how, "leaves") == 0) {
+        CHECK(daemon(1, 1) == 0);
+        join(argc, argv);
+        OK(mg_barrier(0, 0));
+        if (mg_node() == 1 && how[0] == 'l')
+            _exit(0);
+        if (mg_node() == 1)
+            *(volatile int *)8 = 1;
+        OK(mg_barrier(0, 0));
         return 0;
     }
     CHECK(pipe(to_child) == 0 && pipe(to_parent) == 0 && (child = fork()) >= 0);

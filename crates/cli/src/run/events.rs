@@ -137,18 +137,27 @@ impl Job<'_> {
     }
 
     pub(super) fn on_message(&mut self, rank: usize, message: Message) {
+        let now = self.now();
         let facts = &mut self.facts.nodes[rank];
+        let lives_on = facts.lives_on();
         match message {
-            Message::Joining => facts.init = Init::Begun,
-            Message::Ready => facts.init = Init::Done,
+            Message::Joining { pid } => facts.init = Init::Begun { by: pid },
+            Message::Ready => {
+                facts.init = Init::Done { by: facts.joined_by().unwrap_or(facts.pid) }
+            }
             Message::Left => facts.left = true,
-            Message::Closed => facts.closed = true,
+            Message::Closed => {
+                // A node that is not the process that was started: that is all that is seen of its end.
+                if let Some(end) = facts.end.as_mut().filter(|_| lives_on) {
+                    end.at = now;
+                }
+                facts.closed = true;
+            }
             Message::Progress(count) => self.reports.receive_count(count),
             Message::Refused(text) => {
-                let now = self.now();
                 let nodes = &self.facts.nodes;
                 let is_node = |caller| match caller {
-                    Caller::Process(pid) => nodes.iter().any(|node| node.pid == pid),
+                    Caller::Process(pid) => nodes.iter().any(|node| node.is_process(pid)),
                     Caller::At(address) => self.agents.meet_at(address),
                 };
                 let line = self.reports.refused.receive(rank, text, now, is_node);

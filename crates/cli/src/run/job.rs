@@ -44,9 +44,7 @@ pub(super) const BUFFER_BYTES: usize = 64 << 10;
 /// What the user and the launch decided.
 pub(super) struct Settings<'a> {
     pub(super) start: Instant,
-    pub(super) timeout: Option<Duration>,
-    /// From SIGTERM to SIGKILL, if the user has said it.
-    pub(super) kill_after: Option<Duration>,
+    pub(super) limits: Limits,
     /// Whether it is checked for races.
     pub(super) races: Check,
     /// Whether there is a progress line.
@@ -58,6 +56,16 @@ pub(super) struct Settings<'a> {
     pub(super) memory_kills: MemoryKills,
     /// A child that is not of the job.
     pub(super) watchdog: &'a mut Watchdog,
+}
+
+/// Limits of time.
+pub(super) struct Limits {
+    /// Of the job.
+    pub(super) timeout: Option<Duration>,
+    /// From SIGTERM to SIGKILL, if the user has said it.
+    pub(super) kill_after: Option<Duration>,
+    /// From the end of all nodes, of which none has joined, for a process that they have left to join in their place.
+    pub(super) join_wait: Duration,
 }
 
 /// Who holds the nodes.
@@ -153,6 +161,7 @@ impl<'a> Job<'a> {
             true => live.iter().map(NodeFacts::of).collect(),
             false => agents.nodes().into_iter().map(NodeFacts::elsewhere).collect(),
         };
+        let join_wait = settings.limits.join_wait;
         let feed = agents.take_input().then(RemoteStdin::new);
         let mut job = Self {
             reports: Reports::new(live.len(), settings.races),
@@ -163,7 +172,7 @@ impl<'a> Job<'a> {
             input: Input { relay, feed },
             nodes: live,
             agents,
-            facts: Facts { nodes: facts, ..Facts::default() },
+            facts: Facts { nodes: facts, join_wait, ..Facts::default() },
             course: Course {
                 phase: Phase::Running,
                 wake_at: None,
@@ -285,7 +294,7 @@ impl<'a> Job<'a> {
     fn situation(&mut self, now: Duration) -> Situation {
         let user = [Signal::USR1, Signal::USR2].map(Signal::as_raw);
         let signalled = self.facts.forwarded.is_some_and(|signal| !user.contains(&signal));
-        let limits = self.course.judge_at.into_iter().chain(self.settings.timeout);
+        let limits = self.course.judge_at.into_iter().chain(self.settings.limits.timeout);
         Situation {
             now,
             judge_at: limits.chain(self.user.kill_at()).min(),
@@ -317,7 +326,7 @@ impl<'a> Job<'a> {
             }
             Action::Sweep { alive } => {
                 if alive {
-                    let line = left_behind(&self.facts.nodes);
+                    let line = leftovers::left_behind(&self.facts.nodes);
                     self.writer.say(&line);
                 }
                 self.sweep(now)
@@ -344,7 +353,7 @@ impl<'a> Job<'a> {
 
     /// Running: asks for the verdict, which ends that phase.
     fn judge(&mut self, now: Duration) {
-        if let Some(limit) = self.settings.timeout.filter(|&limit| now >= limit) {
+        if let Some(limit) = self.settings.limits.timeout.filter(|&limit| now >= limit) {
             if self.facts.ended_by.is_none() {
                 self.facts.waiting = self.reports.waiting();
             }
@@ -371,7 +380,7 @@ impl<'a> Job<'a> {
             return;
         }
         self.signal_nodes(Signal::TERM);
-        let patience = kill_after(Terminated::ByLauncher, self.settings.kill_after);
+        let patience = kill_after(Terminated::ByLauncher, self.settings.limits.kill_after);
         let wait = if killed { Duration::ZERO } else { patience };
         self.course.phase = Phase::Ending { kill_at: now + wait };
     }
@@ -429,7 +438,7 @@ impl<'a> Job<'a> {
         }
     }
 
-    fn own_children(&self) -> Vec<Pid> {
+    pub(super) fn own_children(&self) -> Vec<Pid> {
         let nodes = self.nodes.iter().filter_map(|live| live.process.as_ref()).map(|(pid, _)| *pid);
         nodes.chain(self.settings.watchdog.pid()).chain(self.agents.commands()).collect()
     }
@@ -450,20 +459,4 @@ impl<'a> Job<'a> {
             self.course.draw_at = now + LINE_PERIOD;
         }
     }
-}
-
-/// What is said of nodes that have not died of SIGKILL.
-fn left_behind(nodes: &[NodeFacts]) -> String {
-    let alive = nodes.iter().enumerate().filter(|(_, node)| node.end.is_none());
-    let names: Vec<String> = alive
-        .map(|(rank, node)| match node.pid {
-            0 => format!("node {rank}"),
-            pid => format!("node {rank} (pid {pid})"),
-        })
-        .collect();
-    format!(
-        "killed, and not gone: {}; what does not die of SIGKILL waits for a device or a file system that does not \
-         answer, or for a processor. Left behind",
-        names.join(", ")
-    )
 }

@@ -5,6 +5,7 @@
 //! Process numbers are those of a PID namespace. Where /proc is of another one (`unshare --pid` without
 //! `--mount-proc`), its numbers are other processes' here: nothing is found then, and nobody killed.
 
+use super::verdict::NodeFacts;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{
     Pid, PidfdFlags, Signal, WaitOptions, getpid, kill_process, pidfd_open, waitpid,
@@ -72,6 +73,13 @@ pub(super) fn reap_but(known: &[Pid]) {
     }
 }
 
+/// Sends a signal to all children but `known`.
+pub(super) fn signal_but(known: &[Pid], signal: Signal) {
+    for pid in children_but(known) {
+        let _ = kill_process(pid, signal);
+    }
+}
+
 /// Kills and reaps all children but `known`, and the children that they leave in turn, for no longer
 /// than `limit`.
 pub(super) fn kill_but(known: &[Pid], limit: Duration) {
@@ -98,6 +106,22 @@ pub(super) fn wait_for_end(pid: Pid, deadline: Instant) {
     {
         let _ = poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], Some(&left));
     }
+}
+
+/// What is said of nodes that have not died of SIGKILL.
+pub(super) fn left_behind(nodes: &[NodeFacts]) -> String {
+    let alive = nodes.iter().enumerate().filter(|(_, node)| node.end.is_none());
+    let names: Vec<String> = alive
+        .map(|(rank, node)| match node.pid {
+            0 => format!("node {rank}"),
+            pid => format!("node {rank} (pid {pid})"),
+        })
+        .collect();
+    format!(
+        "killed, and not gone: {}; what does not die of SIGKILL waits for a device or a file system that does not \
+         answer, or for a processor. Left behind",
+        names.join(", ")
+    )
 }
 
 fn processes() -> impl Iterator<Item = Pid> {

@@ -77,7 +77,7 @@ use containment::Containment;
 use error::LaunchError;
 use hostfile::Share;
 use hosts::{LaunchContext, Start};
-use job::{Job, Nodes, Settings};
+use job::{Job, Limits, Nodes, Settings};
 use listen::ListenAt;
 use memory_kills::MemoryKills;
 use multigrain_transport::AddressKind;
@@ -92,6 +92,11 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use watchdog::Ward;
+
+/// How long nodes of a small job may take to come up, if the user does not say.
+const BOOT_WAIT: Duration = Duration::from_secs(30);
+/// How long what nodes have left may take to call mg_init, if the program is not known to call it.
+const LEFT_WAIT: Duration = Duration::from_secs(1);
 
 /// Runs a job to its end; the exit code is that of the job.
 pub(crate) fn run(args: &mut RunArgs) -> ExitCode {
@@ -179,8 +184,11 @@ fn launch(args: &RunArgs) -> Result<u8, LaunchError> {
             let stderr_is_terminal = io::stderr().is_terminal();
             let settings = Settings {
                 start,
-                timeout: args.limits.timeout,
-                kill_after: args.limits.kill_after,
+                limits: Limits {
+                    timeout: args.limits.timeout,
+                    kill_after: args.limits.kill_after,
+                    join_wait: join_wait(args, &apps),
+                },
                 races: environment::race_check(args),
                 line: stderr_is_terminal,
                 tagged: args.tagged(nodes),
@@ -197,6 +205,16 @@ fn launch(args: &RunArgs) -> Result<u8, LaunchError> {
     }
     containment.end();
     result
+}
+
+/// How long processes that nodes have left may take to call mg_init, of which nobody knows that they will: as long as
+/// nodes may take to come up, if the program is known to call it.
+fn join_wait(args: &RunArgs, apps: &[App]) -> Duration {
+    let program = |app: &App| program::find(&app.command[0]).ok();
+    match apps.iter().filter_map(program).any(|file| elf::is_linked_with_us(&file)) {
+        true => args.place.boot_timeout.unwrap_or(BOOT_WAIT),
+        false => LEFT_WAIT,
+    }
 }
 
 /// Nodes of a job on many hosts.

@@ -7,7 +7,8 @@
 use super::escalation::{Terminated, kill_after};
 use super::hosts::Request;
 use super::job::Job;
-use super::verdict::EndedBy;
+use super::leftovers;
+use super::verdict::{EndedBy, NodeFacts};
 use rustix::process::{Signal, getpid, kill_process, kill_process_group};
 
 impl Job<'_> {
@@ -19,16 +20,16 @@ impl Job<'_> {
         } else if signal == Signal::TSTP {
             self.stop();
         } else {
-            let all_ended = self.facts.nodes.iter().all(|node| node.end.is_some());
+            let all_over = self.facts.all_over();
             let again = signal == Signal::INT && self.user.interrupts_again(now);
             if again {
                 self.facts.ended_by.get_or_insert(EndedBy::Signal(signal.as_raw()));
             }
-            if again || (all_ended && signal != Signal::USR1 && signal != Signal::USR2) {
+            if again || (all_over && signal != Signal::USR1 && signal != Signal::USR2) {
                 self.user.hurry();
             }
             if signal == Signal::TERM {
-                let patience = kill_after(Terminated::ByUser, self.settings.kill_after);
+                let patience = kill_after(Terminated::ByUser, self.settings.limits.kill_after);
                 self.user.terminates(now + patience);
             }
             self.facts.forwarded = Some(signal.as_raw());
@@ -40,10 +41,13 @@ impl Job<'_> {
         }
     }
 
-    /// Sends a signal to the process groups of all nodes.
+    /// Sends a signal to the process groups of all nodes, and to those in sessions of their own that are nodes now.
     pub(super) fn signal_nodes(&mut self, signal: Signal) {
         for (pid, _) in self.nodes.iter().filter_map(|live| live.process.as_ref()) {
             let _ = kill_process_group(*pid, signal);
+        }
+        if self.facts.nodes.iter().any(NodeFacts::is_handed_on) {
+            leftovers::signal_but(&self.own_children(), signal);
         }
         self.agents.tell_all(&Request::Signal(signal.as_raw()));
     }

@@ -34,7 +34,7 @@ impl Outcome {
         match good {
             true if all(|node| node.left) => Some(Self::Complete),
             true if all(|node| node.init == Init::NotBegun) => Some(Self::NobodyJoined),
-            false if all(|node| node.init == Init::Done) => Some(Self::Cut),
+            false if all(|node| node.is_ready()) => Some(Self::Cut),
             true | false => None,
         }
     }

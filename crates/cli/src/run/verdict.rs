@@ -4,7 +4,7 @@
 //! consequence: the verdict names the peer, and waits a moment to learn how that one died.
 
 use super::signalfd;
-use multigrain_types::exit_codes::{DEADLOCK, PEER_LOST, RACES, SIGNALLED, TIME_OUT};
+use multigrain_types::exit_codes::{DEADLOCK, FATAL, PEER_LOST, RACES, SIGNALLED, TIME_OUT};
 use multigrain_types::phrases::{BEYOND_LIMIT, BROKE_PROTOCOL, NOT_ALL_CAME};
 use rustix::process::WaitIdStatus;
 use serde::{Deserialize, Serialize};
@@ -93,8 +93,13 @@ impl End {
 pub(super) enum Init {
     #[default]
     NotBegun,
-    Begun,
-    Done,
+    /// By this process: that which was started, or one that this has started in turn.
+    Begun {
+        by: i32,
+    },
+    Done {
+        by: i32,
+    },
 }
 
 /// What is known about one node.
@@ -145,6 +150,8 @@ pub(super) struct Facts {
     pub(super) races: usize,
     /// The last signal that was handed on to the nodes.
     pub(super) forwarded: Option<i32>,
+    /// How long processes that nodes have left may take to be the nodes, if no node has joined.
+    pub(super) join_wait: Duration,
     /// By rank, of nodes on other hosts: when that was asked what it has answered last. What happened there before is known.
     pub(super) heard: BTreeMap<usize, Duration>,
 }
@@ -199,12 +206,58 @@ impl NodeFacts {
 
     /// mg_init is done.
     pub(super) fn is_ready(&self) -> bool {
-        self.init == Init::Done
+        matches!(self.init, Init::Done { .. })
     }
 
     /// mg_init has begun, or is done.
     pub(super) fn joins(&self) -> bool {
         self.init != Init::NotBegun
+    }
+
+    /// The process that has called mg_init, by its own number.
+    pub(super) fn joined_by(&self) -> Option<i32> {
+        match self.init {
+            Init::NotBegun => None,
+            Init::Begun { by } | Init::Done { by } => Some(by),
+        }
+    }
+
+    /// How the node ended, if that is another process than was started, whose status is not to be had.
+    fn status_by_last_words(&self) -> Option<Status> {
+        match &self.crash {
+            _ if !self.is_another_process() => None,
+            _ if self.fatal.is_some() => Some(Status::Exited(FATAL.into())),
+            Some((signal, _)) => Some(Status::Killed { signal: *signal, core: false }),
+            None => self.lost.is_some().then_some(Status::Exited(PEER_LOST.into())),
+        }
+    }
+
+    /// Whether this is a process of the node.
+    pub(super) fn is_process(&self, pid: i32) -> bool {
+        self.pid == pid || self.joined_by() == Some(pid)
+    }
+
+    /// A process has called mg_init that the one which was started has started in turn.
+    fn is_another_process(&self) -> bool {
+        self.joined_by().is_some_and(|by| by != self.pid)
+    }
+
+    /// The process that was started has ended well and was not the node: one that it has started in turn (fork,
+    /// daemon) has the channel, and is the node or may become it.
+    pub(super) fn is_handed_on(&self) -> bool {
+        let by_another = self.is_another_process() || !self.joins();
+        let well = self.end.is_some_and(|end| end.status == Status::Exited(0));
+        well && by_another && !self.closed && !self.left
+    }
+
+    /// The node is another process than that which was started and has ended.
+    pub(super) fn lives_on(&self) -> bool {
+        self.is_handed_on() && self.joins()
+    }
+
+    /// Nothing of it is to come.
+    fn is_over(&self) -> bool {
+        self.end.is_some() && !self.lives_on()
     }
 
     /// Lives, and is no node any more.
@@ -216,7 +269,8 @@ impl NodeFacts {
     /// never did.
     fn deserted(&self, others_join: bool) -> Option<End> {
         let awaited = others_join || self.joins();
-        self.end.filter(|end| awaited && !self.left && end.status == Status::Exited(0))
+        let deserts = awaited && !self.left && !self.is_handed_on();
+        self.end.filter(|end| deserts && end.status == Status::Exited(0))
     }
 }
 
@@ -226,6 +280,18 @@ impl Facts {
         let node = &self.nodes[rank];
         let heard = self.heard.get(&rank).is_some_and(|&heard| heard >= since);
         node.host.is_some() && node.end.is_none() && !heard
+    }
+
+    /// Whether every node has ended, whichever process it was.
+    pub(super) fn all_over(&self) -> bool {
+        self.nodes.iter().all(NodeFacts::is_over)
+    }
+
+    /// Until when processes that nodes have left may become nodes, in a job that none has joined.
+    fn may_be_joined_until(&self) -> Option<Duration> {
+        let handed_on = self.nodes.iter().any(NodeFacts::is_handed_on);
+        let last = self.nodes.iter().filter_map(|node| Some(node.end?.at)).max();
+        last.filter(|_| handed_on).map(|last| last + self.join_wait)
     }
 
     /// Whether every node has ended, and said that all is well.
@@ -256,16 +322,17 @@ pub(super) fn judge(facts: &Facts, now: Duration) -> Decision {
             _ => of_failure(facts, rank, end.status),
         });
     }
-    let all_ended = facts.nodes.iter().all(|node| node.end.is_some());
+    let all_over = facts.all_over();
     let joined = facts.nodes.iter().any(NodeFacts::joins);
-    let deserter = first(facts, |node| node.deserted(joined));
+    let deserter = first(facts, |node| node.deserted(joined).filter(|_| node.lost.is_none()))
+        .or_else(|| first(facts, |node| node.deserted(joined)));
     if let Some((rank, end)) = first(facts, NodeFacts::failed) {
         // Only consequences so far: look for the cause.
         let late = first_loss(facts).is_some_and(|(_, loss)| facts.is_late(loss.rank, end.at));
         let until = end.at + if late { LATE_CAUSE_WAIT } else { CAUSE_WAIT };
         return match deserter {
             Some((deserter, _)) => Decision::Over(of_deserter(facts, deserter)),
-            None if all_ended || now >= until => {
+            None if all_over || now >= until => {
                 Decision::Over(of_consequence(facts, rank, end.status))
             }
             None => Decision::Wait(until),
@@ -274,8 +341,11 @@ pub(super) fn judge(facts: &Facts, now: Duration) -> Decision {
     let some_left = facts.nodes.iter().any(|node| node.left);
     match deserter {
         // Those who called mg_finalize did not miss it.
-        _ if all_ended && some_left => Decision::Over(of_success(facts)),
-        None if all_ended => Decision::Over(of_success(facts)),
+        _ if all_over && some_left => Decision::Over(of_success(facts)),
+        None if all_over => match facts.may_be_joined_until() {
+            Some(until) if now < until => Decision::Wait(until),
+            Some(_) | None => Decision::Over(of_success(facts)),
+        },
         Some((rank, end)) if now >= end.at + LEAVER_WAIT => {
             Decision::Over(of_deserter(facts, rank))
         }
@@ -400,6 +470,12 @@ fn of_failure(facts: &Facts, rank: usize, status: Status) -> Verdict {
 
 fn of_deserter(facts: &Facts, rank: usize) -> Verdict {
     let node = &facts.nodes[rank];
+    if let Some(status) = node.end.and_then(|_| node.status_by_last_words()) {
+        return match status == Status::Exited(PEER_LOST.into()) {
+            true => of_consequence(facts, rank, status),
+            false => of_failure(facts, rank, status),
+        };
+    }
     let process = node.process();
     let how = match node.joins() {
         true if node.is_another_program() => {
@@ -417,7 +493,9 @@ fn of_consequence(facts: &Facts, first: usize, status: Status) -> Verdict {
     let Some((rank, loss)) = first_loss(facts) else {
         return of_failure(facts, first, status);
     };
-    if facts.nodes.get(loss.rank).is_some_and(NodeFacts::is_another_program) {
+    let is_none =
+        |node: &NodeFacts| node.is_another_program() || (node.is_handed_on() && !node.joins());
+    if facts.nodes.get(loss.rank).is_some_and(is_none) {
         return of_deserter(facts, loss.rank);
     }
     let pid = match facts.nodes.get(loss.rank) {

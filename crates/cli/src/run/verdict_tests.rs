@@ -4,7 +4,11 @@ use super::*;
 
 /// A job of `nodes` ready nodes with pids 100, 101, ...
 fn job(nodes: i32) -> Facts {
-    let node = |rank| NodeFacts { pid: 100 + rank, init: Init::Done, ..NodeFacts::default() };
+    let node = |rank| NodeFacts {
+        pid: 100 + rank,
+        init: Init::Done { by: 100 + rank },
+        ..NodeFacts::default()
+    };
     Facts { nodes: (0..nodes).map(node).collect(), ..Facts::default() }
 }
 
@@ -21,6 +25,12 @@ impl Facts {
 
     fn exit(self, rank: usize, at: u64, code: i32) -> Self {
         self.end(rank, at, Status::Exited(code))
+    }
+
+    /// What was taken for its end was not.
+    fn exit_again(mut self, rank: usize, at: u64, code: i32) -> Self {
+        self.nodes[rank].end = None;
+        self.exit(rank, at, code)
     }
 
     fn kill(self, rank: usize, at: u64, signal: i32) -> Self {
@@ -213,6 +223,75 @@ fn a_node_that_leaves_without_finalize_gets_a_second() {
     assert_eq!(over(&facts.leave(0, 300).leave(2, 400), 400).0, 0);
 }
 
+/// A job of nodes of which the first processes have ended well without mg_init, and have left others with their channels.
+fn daemons(nodes: i32, join_wait: u64) -> Facts {
+    let mut facts = Facts { join_wait: ms(join_wait), ..job(nodes) };
+    for rank in 0..facts.nodes.len() {
+        facts.nodes[rank].init = Init::NotBegun;
+        facts = facts.exit(rank, 100, 0);
+    }
+    facts
+}
+
+#[test]
+fn what_a_node_has_left_may_be_the_node() {
+    let mut facts = daemons(2, 5_000);
+    assert_eq!(judge(&facts, ms(200)), Decision::Wait(ms(5_100)));
+    assert_eq!(over(&facts, 5_100), (0, String::new()), "none calls mg_init");
+    facts.nodes[1].init = Init::Begun { by: 7 };
+    assert_eq!(judge(&facts, ms(60_000)), Decision::Running, "that ends its wait itself");
+    facts.nodes[0].init = Init::Done { by: 8 };
+    facts.nodes[1].init = Init::Done { by: 7 };
+    assert_eq!(judge(&facts, ms(60_000)), Decision::Running);
+    facts.nodes[0].left = true;
+    assert_eq!(judge(&facts, ms(60_000)), Decision::Running);
+    facts.nodes[1].left = true;
+    assert_eq!(over(&facts, 60_000), (0, String::new()));
+}
+
+#[test]
+fn who_joined_and_ended_has_left_whoever_holds_its_channel() {
+    let facts = job(2).exit(1, 100, 0);
+    assert!(!facts.nodes[1].closed);
+    assert!(over(&facts, 1_100).1.contains("node 1 (pid 101) left without mg_finalize"));
+    let mut gone = daemons(2, 5_000);
+    gone.nodes[0].init = Init::Begun { by: 7 };
+    gone.nodes[1].closed = true;
+    assert!(over(&gone, 1_100).1.contains("node 1 (pid 101) ended without mg_init"), "at once");
+    gone.nodes[1].closed = false;
+    let missed = gone.lost(0, 1).exit_again(0, 9_000, 75);
+    assert!(over(&missed, 10_000).1.contains("node 1 (pid 101) ended without mg_init"));
+}
+
+#[test]
+fn a_daemon_ends_with_its_channel_and_its_last_words_say_how() {
+    let joined = || {
+        let mut facts = daemons(2, 5_000);
+        for node in &mut facts.nodes {
+            node.init = Init::Done { by: node.pid + 900 };
+        }
+        facts
+    };
+    let mut facts = joined();
+    facts.nodes[1].closed = true;
+    assert_eq!(over(&facts, 1_100).1, "node 1 (pid 101) left without mg_finalize; the job ends");
+    facts.nodes[1].crash = Some((libc::SIGSEGV, "at address 0x8".into()));
+    let (code, line) = over(&facts, 1_100);
+    assert!(code == 139 && line.contains("node 1 (pid 101) was killed by signal 11"), "{line}");
+    // Node 0 has noticed, and its end was seen first.
+    let mut facts = facts.lost(0, 1);
+    facts.nodes[0].closed = true;
+    assert_eq!(over(&facts, 1_100).0, 139);
+    facts.nodes[1].crash = None;
+    facts.nodes[1].fatal = Some("the guard failed".into());
+    let line = "node 1 (pid 101) failed: the guard failed; the job ends".to_owned();
+    assert_eq!(over(&facts, 1_100), (70, line));
+    let mut alone = joined().lost(0, 1);
+    alone.nodes[0].closed = true;
+    let line = "node 1 (pid 101) was lost by node 0: connection reset; the job ends".to_owned();
+    assert_eq!(over(&alone, 1_100), (75, line));
+}
+
 #[test]
 fn the_only_node_has_to_call_mg_finalize_too() {
     let facts = job(1).exit(0, 100, 0);
@@ -330,7 +409,8 @@ fn a_peer_whose_program_uses_too_much_is_named_with_the_limit_and_no_word_of_the
 fn a_node_that_never_joins_is_blamed_if_others_do() {
     let mut facts = job(3);
     for node in &mut facts.nodes {
-        node.init = if node.pid == 102 { Init::NotBegun } else { Init::Begun };
+        node.closed = node.pid == 102;
+        node.init = if node.closed { Init::NotBegun } else { Init::Begun { by: node.pid } };
     }
     let facts = facts.exit(2, 100, 0);
     assert_eq!(judge(&facts, ms(200)), Decision::Wait(ms(1100)));

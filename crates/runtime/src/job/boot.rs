@@ -6,7 +6,6 @@ use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use multigrain_transport::{BootConfig, Conditions, Mesh};
 use multigrain_types::NodeId;
-use multigrain_types::control::Message;
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::net::sockopt;
 
@@ -81,7 +80,6 @@ pub(super) fn boot_mesh(
         },
     };
     let mut refused = |line: String| launcher.refused(&line);
-    let _ = launcher.tell(&Message::<&str>::Joining);
     let mesh = Mesh::boot(boot, &mut refused).map_err(|error| {
         let why = format!("{error}{}", error.advice());
         let Some(peer) = error.lost_peer() else { return Error::System(why) };

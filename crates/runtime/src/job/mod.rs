@@ -47,6 +47,7 @@ use crate::sync::{LEAVING_BARRIER, SyncId, Synchronization, of_program};
 use crate::threads::{self, Threads};
 use crate::time_windows::now_ns;
 use crate::{child, interposed_close, out_of_memory, process_manager, secret, trap};
+use rustix::process::getpid;
 use services::{NodeServices, Shared};
 pub use sysv_sites::{Here, SiteHandler};
 
@@ -148,6 +149,8 @@ impl Runtime {
         let nodes = u16::try_from(config.launch.peers.len().max(1)).map_err(|_| {
             Error::Limit(format!("{} nodes are too many", config.launch.peers.len()))
         })?;
+        let pid = getpid().as_raw_nonzero().get();
+        launcher.tell(&Message::<&str>::Joining { pid });
         let mesh = match nodes {
             1 => {
                 drop(boot::listeners(config)?);

@@ -20,6 +20,7 @@ pub(super) struct HeldNode {
     rank: u32,
     pid: Pid,
     pidfd: OwnedFd,
+    ended: bool,
     control: Option<Pipe>,
     out: Option<Pipe>,
     err: Option<Pipe>,
@@ -33,6 +34,7 @@ impl HeldNode {
             rank: node.rank,
             pid: node.pid,
             pidfd: node.pidfd,
+            ended: false,
             control: pipe(node.control)?,
             out: pipe(node.stdout)?,
             err: pipe(node.stderr)?,
@@ -70,6 +72,11 @@ impl HeldNode {
     /// Sends a signal to its process group, which stays its own: it is not reaped before the end.
     pub(super) fn signal(&self, signal: Signal) {
         let _ = kill_process_group(self.pid, signal);
+    }
+
+    /// Whether a process that it has started may be the node in its place: it has the channel.
+    pub(super) fn is_handed_on(&self) -> bool {
+        self.ended && self.control.is_some()
     }
 
     /// Asks what its threads wait for.
@@ -143,6 +150,7 @@ impl HeldNode {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         if let Ok(Some(status)) = waitid(WaitId::PidFd(self.pidfd.as_fd()), options) {
             let _ = epoll::delete(set, &self.pidfd);
+            self.ended = true;
             let (rank, status) = (self.rank, Status::of(&status));
             let memory_kills = if status.is_sigkill() { memory_kills() } else { None };
             channel.say(&AgentEvent::Ended { rank, status, memory_kills });

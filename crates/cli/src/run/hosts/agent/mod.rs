@@ -393,6 +393,9 @@ impl Agent {
 
     fn signal_all(&self, signal: Signal) {
         self.held.iter().for_each(|node| node.signal(signal));
+        if self.held.iter().any(HeldNode::is_handed_on) {
+            leftovers::signal_but(&self.known(), signal);
+        }
     }
 
     /// Children that are not left over.
