@@ -41,7 +41,11 @@ const CODE: &str = "\0code";
 pub fn run<E: fmt::Display + From<Error>>(
     body: impl FnOnce(&Job) -> core::result::Result<(), E>,
 ) -> ExitCode {
-    let ended = Job::join().map_err(E::from).and_then(|job| {
+    let joined = Job::join();
+    if joined.as_ref().is_err_and(Error::is_said) {
+        return ExitCode::FAILURE;
+    }
+    let ended = joined.map_err(E::from).and_then(|job| {
         let job = ManuallyDrop::new(job);
         body(&job)?;
         ManuallyDrop::into_inner(job).leave().map_err(E::from)

@@ -42,6 +42,9 @@ pub enum Error {
     /// Shared memory, but in no allocation: what lies near it.
     #[error("address {0:#x} {1}")]
     BesideAllocations(usize, String),
+    /// The nodes make no job: what all of them have found, and one has said.
+    #[error("{0}")]
+    NoJob(String),
     /// A limit of the guard or of the system.
     #[error("{0}")]
     Limit(String),
@@ -114,11 +117,17 @@ impl Error {
         Self::NotPermitted(format!("free of {address:#x}, which is free already"))
     }
 
+    /// Whether the line about it was written, here or by another node.
+    #[must_use]
+    pub fn is_said(&self) -> bool {
+        matches!(self, Self::NoJob(_))
+    }
+
     /// The code of `enum mg_error`.
     #[must_use]
     pub fn code(&self) -> i32 {
         match self {
-            Self::Invalid(_) => code::INVALID,
+            Self::Invalid(_) | Self::NoJob(_) => code::INVALID,
             Self::NoMemory(_) => code::NO_MEMORY,
             Self::NotInitialized | Self::Child(_) => code::NOT_INITIALIZED,
             Self::AlreadyInitialized => code::ALREADY_INITIALIZED,

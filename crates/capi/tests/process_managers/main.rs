@@ -18,7 +18,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use server::{Manners, Space, manage, serve};
-use support::c::compile;
+use support::c::{built, compile, compiler, must_succeed, source};
 use support::{TestDir, assert_gone, not_tried};
 
 /// No job here takes longer, unless it hangs.
@@ -160,10 +160,51 @@ fn an_environment_that_makes_no_sense_is_named() {
 fn nodes_whose_addresses_are_random_do_not_join() {
     let (_dir, program) = managed();
     let ended = manage(&program, "well", 2, Manners::Good, &[("MULTIGRAIN_ADDRESSES_FIXED", "1")]);
-    for output in ended {
-        assert_eq!(output.status.code(), Some(9), "{output:?}");
-        let named = "functions of the program lie elsewhere on node 1 than on node 0";
-        assert!(text(&output.stderr).contains(named), "{output:?}");
+    assert!(ended.iter().all(|output| output.status.code() == Some(9)), "{ended:?}");
+    let named = "multigrain: functions of the program lie elsewhere on node 1 (";
+    let said = text(&ended[1].stderr);
+    assert!(said.starts_with(named) && said.lines().count() == 1, "{said}");
+    assert_eq!(text(&ended[0].stderr), "", "node 1 says it");
+}
+
+/// Two nodes that run `managed`, and two that run another build of it, by a script that hands on its arguments.
+fn two_programs(dir: &TestDir, program: &Path) -> PathBuf {
+    let other = dir.path().join("other");
+    let mut command = compiler("cc", &["-std=c11", "-D_GNU_SOURCE", "-O2"]);
+    command.arg(source("managed.c")).arg("-o").arg(&other).arg("-L").arg(built());
+    must_succeed(command.args(["-lmultigrain", &format!("-Wl,-rpath,{}", dir.path().display())]));
+    let pick = dir.path().join("pick");
+    let [first, second] = [program, &other].map(Path::display);
+    let script =
+        format!("#!/bin/sh\n[ $PMI_RANK -lt 2 ] && exec {first} \"$@\"\nexec {second} \"$@\"\n");
+    fs::write(&pick, script).unwrap();
+    fs::set_permissions(&pick, PermissionsExt::from_mode(0o755)).unwrap();
+    pick
+}
+
+/// Four lines that named no host, two of them after boot's time.
+#[test]
+fn several_programs_are_told_in_one_line_who_runs_another_and_what_to_do() {
+    let (dir, program) = managed();
+    let pick = two_programs(&dir, &program);
+    let start = Instant::now();
+    let ended = manage(&pick, "well", 4, Manners::Good, &[]);
+    assert!(ended.iter().all(|output| output.status.code() == Some(9)), "{ended:?}");
+    let said: Vec<&str> = ended.iter().map(|output| text(&output.stderr)).collect();
+    let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+    let host = host.trim();
+    let line = format!(
+        "multigrain: nodes 2 and 3 ({host}) run another build of the program than node 0 ({host}), or another program: start \
+         the same file on all"
+    );
+    assert!(said[2].starts_with(&line) && said[2].lines().count() == 1, "{said:?}");
+    assert!([0, 1, 3].iter().all(|&silent: &usize| said[silent].is_empty()), "{said:?}");
+    assert!(start.elapsed() < Duration::from_secs(10));
+    let hydra = ("mpiexec.hydra", &[][..], "mpich");
+    if let Some(output) = under(hydra, 4, &pick, "well") {
+        let said = text(&output.stderr);
+        assert_eq!(said.matches("multigrain: ").count(), 1, "{output:?}");
+        assert!(said.contains(&line) && !output.status.success(), "{output:?}");
     }
 }
 

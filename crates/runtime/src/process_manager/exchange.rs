@@ -1,13 +1,15 @@
 //! What the nodes of a job exchange through its process manager, and what each concludes from it.
 //!
 //! First each node says where it is and what it runs, and rank 0 the job's id and secret; where TCP is needed,
-//! each then says where it listens. All come to the same conclusions, since all know the same.
+//! each then says where it listens. All come to the same conclusions, since all know the same: where they make no job,
+//! one of them says so, and the others wait for that, for a process manager kills all when one ends.
 //!
 //! None of this admits anybody from another host: each node has made a key that stays with it, and publishes the
 //! digest of its certificate. The secret is for Unix sockets alone, where the kernel tells whose process a peer
 //! is, and tells apart the jobs of one user.
 
 use core::fmt::Write as _;
+use std::io::Write as _;
 use std::net::IpAddr;
 use std::os::fd::{IntoRawFd, OwnedFd};
 
@@ -16,16 +18,18 @@ use multigrain_transport::{
     Address, AddressKind, Credentials, Pin, Ports, Transport, TransportError, UnixName,
 };
 use multigrain_types::NodeId;
+use multigrain_types::in_runs;
 use rustix::io::Errno;
 use rustix::process::getppid;
 use rustix::rand::{GetRandomFlags, getrandom};
+use rustix::system::uname;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::ProcessManager;
 use crate::config::{Config, Launch, Variables, choose};
 use crate::error::Error;
-use crate::program::{Program, fingerprint};
+use crate::program::{Program, build_number, fingerprint};
 
 const CARD: &str = "multigrain-node";
 const JOB: &str = "multigrain-job";
@@ -37,6 +41,10 @@ struct Card {
     addresses: HostAddresses,
     /// For nodes of its machine.
     unix: String,
+    /// For users.
+    host: String,
+    /// Of the program and the library.
+    build: u64,
     /// Of where the program's functions lie.
     functions: u64,
     /// Of what all nodes of a job must have alike.
@@ -101,6 +109,8 @@ pub(super) fn meet(
     let card = Card {
         addresses: addresses()?,
         unix,
+        host: uname().nodename().to_string_lossy().into_owned(),
+        build: build_number()?,
         functions: Program::of_this_process().place(),
         settings: fingerprint(format!("{config:?} {encrypt:?}").as_bytes()),
         certificate,
@@ -113,7 +123,14 @@ pub(super) fn meet(
     let job: Job = get(manager, 0, JOB)?;
     let cards = (0..nodes).map(|rank| get(manager, rank, CARD));
     let cards = cards.collect::<Result<Vec<Card>, Error>>()?;
-    agree(&cards)?;
+    if let Some((speaker, why)) = disagreement(&cards) {
+        if speaker == usize::from(own) {
+            // One write: in pieces, a kill in between would cut the line.
+            let _ = std::io::stderr().write_all(format!("multigrain: {why}\n").as_bytes());
+        }
+        let _ = manager.fence();
+        return Err(Error::NoJob(why));
+    }
 
     let tcp = match tcp_address(&cards, usize::from(own), transport, filter.as_ref())? {
         None => Vec::new(),
@@ -173,25 +190,45 @@ fn addresses() -> Result<HostAddresses, Error> {
     Ok(found)
 }
 
-/// Whether the nodes can make a job.
-fn agree(cards: &[Card]) -> Result<(), Error> {
-    let Some((first, others)) = cards.split_first() else { return Ok(()) };
-    for (rank, card) in (1..).zip(others) {
-        let rank: usize = rank;
-        if card.settings != first.settings {
-            return Err(invalid(format!(
-                "node {rank} has other variables MULTIGRAIN_* than node 0: let mpiexec or srun pass the same to all"
-            )));
+/// Why the nodes make no job, and the first node that does not fit.
+fn disagreement(cards: &[Card]) -> Option<(usize, String)> {
+    let first = cards.first()?;
+    let other = |of: fn(&Card) -> u64| {
+        let ranks = (0..cards.len()).filter(move |&rank| of(&cards[rank]) != of(first));
+        Some(ranks.collect::<Vec<_>>()).filter(|ranks| !ranks.is_empty())
+    };
+    let of = |ranks: &[usize], verb: &str, verbs: &str| {
+        let mut hosts: Vec<&str> = ranks.iter().map(|&rank| cards[rank].host.as_str()).collect();
+        hosts.dedup();
+        let (hosts, ranks_text) = (hosts.join(", "), in_runs(ranks));
+        match ranks.len() {
+            1 => format!("node {ranks_text} ({hosts}) {verb}"),
+            _ => format!("nodes {ranks_text} ({hosts}) {verbs}"),
         }
-        if card.functions != first.functions {
-            return Err(invalid(format!(
-                "functions of the program lie elsewhere on node {rank} than on node 0: run one program, without \
-                 randomization of addresses, as in `mpiexec -n {} setarch -R PROGRAM`",
-                cards.len()
-            )));
-        }
+    };
+    let (nodes, host) = (cards.len(), &first.host);
+    if let Some(ranks) = other(|card| card.build) {
+        let who = of(&ranks, "runs", "run");
+        let why = format!(
+            "{who} another build of the program than node 0 ({host}), or another program: start the same file on all, and put \
+             it on all hosts; several programs are started by `multigrain run -n 2 ./a : -n 2 ./b`"
+        );
+        return Some((ranks[0], why));
     }
-    Ok(())
+    if let Some(ranks) = other(|card| card.settings) {
+        let who = of(&ranks, "has", "have");
+        let why = format!(
+            "{who} other variables MULTIGRAIN_* than node 0 ({host}): let mpiexec or srun pass the same to all"
+        );
+        return Some((ranks[0], why));
+    }
+    let ranks = other(|card| card.functions)?;
+    let who = of(&ranks, "than on node 0", "than on node 0");
+    let why = format!(
+        "functions of the program lie elsewhere on {who} ({host}): run it without randomization of addresses, as in \
+         `mpiexec -n {nodes} setarch -R PROGRAM`"
+    );
+    Some((ranks[0], why))
 }
 
 /// At which address a node listens for those of other machines, if TCP is needed.
@@ -371,6 +408,8 @@ mod tests {
         Card {
             addresses,
             unix: "unix:@x".to_owned(),
+            host: "h".to_owned(),
+            build: 1,
             functions: 1,
             settings: 1,
             certificate: [0; 32],
@@ -396,14 +435,28 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_does_not_fit_is_named() {
+    fn nodes_that_do_not_fit_are_named_with_their_hosts_and_the_first_of_them_speaks() {
         let good = card("a", "10.0.0.1");
-        assert!(agree(&[good.clone(), good.clone()]).is_ok());
-        let other = Card { settings: 2, ..good.clone() };
-        let why = agree(&[good.clone(), good.clone(), other]).unwrap_err().to_string();
-        assert!(why.contains("node 2 has other variables MULTIGRAIN_*"), "{why}");
-        let elsewhere = Card { functions: 2, ..good.clone() };
-        let why = agree(&[good, elsewhere]).unwrap_err().to_string();
-        assert!(why.contains("lie elsewhere on node 1") && why.contains("setarch -R"), "{why}");
+        let on = |host: &str, card: &Card| Card { host: host.to_owned(), ..card.clone() };
+        let (first, second) = (on("a", &good), on("b", &good));
+        assert!(disagreement(&[first.clone(), second.clone()]).is_none());
+        let other = Card { settings: 2, ..second.clone() };
+        let (speaker, why) = disagreement(&[first.clone(), first.clone(), other]).unwrap();
+        assert_eq!(speaker, 2);
+        assert!(
+            why.starts_with("node 2 (b) has other variables MULTIGRAIN_* than node 0 (a): "),
+            "{why}"
+        );
+        let elsewhere = Card { functions: 2, ..second.clone() };
+        let (_, why) = disagreement(&[first.clone(), elsewhere]).unwrap();
+        let start = "functions of the program lie elsewhere on node 1 (b) than on node 0 (a): ";
+        assert!(why.starts_with(start) && why.contains("setarch -R"), "{why}");
+        // Another program's functions may lie elsewhere, too.
+        let built = |card: &Card| Card { build: 2, functions: 2, ..card.clone() };
+        let all = [first.clone(), built(&first), built(&second), second];
+        let (speaker, why) = disagreement(&all).unwrap();
+        assert_eq!(speaker, 1);
+        let start = "nodes 1 and 2 (a, b) run another build of the program than node 0 (a), or ";
+        assert!(why.starts_with(start), "{why}");
     }
 }
