@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use support::c::{built, compile, compiler, include, launcher, must_succeed, source};
-use support::{Setting, TestDir, run_well};
+use support::{Setting, TestDir, run, run_well};
 
 /// Names of the functions `multigrain.h` declares.
 fn declared() -> BTreeSet<String> {
@@ -157,6 +157,14 @@ fn threads_start_in_libraries_of_the_program() {
     command.arg(source("plugin.c")).arg("-L").arg(built()).arg("-lmultigrain");
     must_succeed(command.arg("-o").arg(&library));
     run_well(&launcher(), &Setting::nodes(2), &program, &[library.to_str().unwrap()]);
+    // That addresses are random was said to be the cause.
+    let without = [library.to_str().unwrap(), "missing"];
+    let ended = run(&launcher(), &Setting::nodes(2), &program, &without);
+    assert_eq!((ended.code, ended.out.lines().count()), (Some(0), 1), "{ended:?}");
+    let start =
+        "node 1 cannot start a thread: the library of its function is not loaded there, or ";
+    assert!(ended.out.contains(start) && ended.out.contains("/libplugin.so)"), "{ended:?}");
+    assert!(!(ended.out + &ended.err).contains("random"));
 }
 
 /// Its thread-local storage was too large for what the C library leaves for that: no Python program could load it.

@@ -27,12 +27,14 @@ pub(crate) struct Program {
     code: Vec<Range<usize>>,
     /// Behind the executable's data.
     end: usize,
+    /// Addresses are not random.
+    fixed: bool,
 }
 
 impl Program {
     pub(crate) fn of_this_process() -> Self {
         let Survey { code, end, .. } = survey();
-        Self { code, end }
+        Self { code, end, fixed: has_fixed_addresses() }
     }
 
     /// Where the executable's data ends.
@@ -43,6 +45,11 @@ impl Program {
     /// Whether it was linked to be loaded together with its libraries, and not `-static`.
     pub(crate) fn loads_libraries() -> bool {
         survey().has_loader
+    }
+
+    /// Whether addresses are not random: what is loaded alike lies at the same ones on all nodes.
+    pub(crate) fn is_fixed(&self) -> bool {
+        self.fixed
     }
 
     /// A number for where the functions lie, by which nodes compare it.
@@ -139,6 +146,30 @@ impl Fnv {
             self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
         }
     }
+}
+
+/// Whether the system has loaded this process without address randomization.
+fn has_fixed_addresses() -> bool {
+    const QUERY: libc::c_ulong = 0xffff_ffff;
+    // SAFETY: the query changes nothing.
+    let now = unsafe { libc::personality(QUERY) };
+    let level = std::fs::read_to_string("/proc/sys/kernel/randomize_va_space");
+    (now >= 0 && now & libc::ADDR_NO_RANDOMIZE != 0) || level.is_ok_and(|level| level.trim() == "0")
+}
+
+/// The file of the executable or library that has this address, as the loader names it. Asks the loader, whose lock a thread may
+/// hold that waits for a page: never in the receiver.
+pub(crate) fn object_of(address: usize) -> Option<String> {
+    let mut found = core::mem::MaybeUninit::<libc::Dl_info>::zeroed();
+    let place = core::ptr::with_exposed_provenance::<c_void>(address);
+    // SAFETY: asks about a number, and the answer has room.
+    (unsafe { libc::dladdr(place, found.as_mut_ptr()) } != 0).then_some(())?;
+    // SAFETY: zero bytes are one, and the loader has written it.
+    let found = unsafe { found.assume_init() };
+    // SAFETY: a C string of the loader's, which stays while the object is loaded.
+    let name =
+        (!found.dli_fname.is_null()).then(|| unsafe { core::ffi::CStr::from_ptr(found.dli_fname) });
+    name.map(|name| name.to_string_lossy().into_owned())
 }
 
 /// What the loader tells of this process.

@@ -47,6 +47,8 @@ struct Card {
     build: u64,
     /// Of where the program's functions lie.
     functions: u64,
+    /// Addresses are not random there.
+    fixed: bool,
     /// Of what all nodes of a job must have alike.
     settings: u64,
     /// The digest of its certificate.
@@ -106,12 +108,14 @@ pub(super) fn meet(
         address
     };
     let (credentials, certificate) = Credentials::of_its_own().map_err(system)?;
+    let program = Program::of_this_process();
     let card = Card {
         addresses: addresses()?,
         unix,
         host: uname().nodename().to_string_lossy().into_owned(),
         build: build_number()?,
-        functions: Program::of_this_process().place(),
+        functions: program.place(),
+        fixed: program.is_fixed(),
         settings: fingerprint(format!("{config:?} {encrypt:?}").as_bytes()),
         certificate,
     };
@@ -223,6 +227,14 @@ fn disagreement(cards: &[Card]) -> Option<(usize, String)> {
         return Some((ranks[0], why));
     }
     let ranks = other(|card| card.functions)?;
+    if first.fixed && ranks.iter().all(|&rank| cards[rank].fixed) {
+        let who = of(&ranks, "has", "have");
+        let why = format!(
+            "{who} loaded other libraries that are linked with Multigrain than node 0 ({host}), or in another order: let all \
+             nodes load (dlopen) the same before mg_init"
+        );
+        return Some((ranks[0], why));
+    }
     let who = of(&ranks, "than on node 0", "than on node 0");
     let why = format!(
         "functions of the program lie elsewhere on {who} ({host}): run it without randomization of addresses, as in \
@@ -411,6 +423,7 @@ mod tests {
             host: "h".to_owned(),
             build: 1,
             functions: 1,
+            fixed: false,
             settings: 1,
             certificate: [0; 32],
         }
@@ -451,6 +464,10 @@ mod tests {
         let (_, why) = disagreement(&[first.clone(), elsewhere]).unwrap();
         let start = "functions of the program lie elsewhere on node 1 (b) than on node 0 (a): ";
         assert!(why.starts_with(start) && why.contains("setarch -R"), "{why}");
+        let loaded = |card: &Card, functions| Card { functions, fixed: true, ..card.clone() };
+        let (_, why) = disagreement(&[loaded(&first, 1), loaded(&second, 2)]).unwrap();
+        let start = "node 1 (b) has loaded other libraries that are linked with Multigrain than ";
+        assert!(why.starts_with(start) && !why.contains("random"), "{why}");
         // Another program's functions may lie elsewhere, too.
         let built = |card: &Card| Card { build: 2, functions: 2, ..card.clone() };
         let all = [first.clone(), built(&first), built(&second), second];

@@ -20,7 +20,7 @@ use crate::driver::Driver;
 use crate::error::Error;
 use crate::frames::{Asker, Leave, Request};
 use crate::node_programs::Programs;
-use crate::program::{Program, ThreadFunction};
+use crate::program::{self, Program, ThreadFunction};
 use crate::races::Ordered;
 use crate::receiver::slots::{self, Reserved};
 use crate::shim::{AtomicU64, Mutex, lock};
@@ -246,7 +246,9 @@ impl Threads {
         let started = driver.request(to, Request::ThreadStart, address as u64, argument, &body);
         started.map(ThreadHandle).map_err(|(code, why)| match Refusal::from_wire(why) {
             Some(refusal) => {
-                refusal.error(format!("{to} cannot start a thread: {}", refusal.reason()))
+                let object = program::object_of(address).filter(|_| refusal == Refusal::NotLoaded);
+                let object = object.map(|path| format!(" ({path})")).unwrap_or_default();
+                refusal.error(format!("{to} cannot start a thread: {}{object}", refusal.reason()))
             }
             None => Error::from_code(code, &format!("{to} cannot start a thread")),
         })
@@ -292,7 +294,11 @@ impl Threads {
         });
         let (code, mask, attributes) = words.ok_or("it asked to start a thread from nowhere")?;
         if !self.program.has_code_from(u64::from_le_bytes(*code)) {
-            self.refuse(driver, asker, Refusal::Elsewhere);
+            let refusal = match self.program.is_fixed() {
+                true => Refusal::NotLoaded,
+                false => Refusal::Elsewhere,
+            };
+            self.refuse(driver, asker, refusal);
             return Ok(());
         }
         if !self.program.has(function) {

@@ -25,11 +25,19 @@ pub(super) enum Refusal {
     System = 4,
     /// The program's functions lie elsewhere than in the process that asked.
     Elsewhere = 5,
+    /// The same, where addresses are not random: the program has not loaded there what it has loaded here.
+    NotLoaded = 6,
 }
 
 impl Refusal {
-    const ALL: [Self; 5] =
-        [Self::Slots, Self::Unjoined, Self::Numbers, Self::System, Self::Elsewhere];
+    const ALL: [Self; 6] = [
+        Self::Slots,
+        Self::Unjoined,
+        Self::Numbers,
+        Self::System,
+        Self::Elsewhere,
+        Self::NotLoaded,
+    ];
 
     pub(super) const fn to_wire(self) -> u64 {
         self as u64
@@ -43,7 +51,7 @@ impl Refusal {
     pub(super) fn error(self, line: String) -> Error {
         match self {
             Self::Slots | Self::Unjoined | Self::Numbers | Self::System => Error::Limit(line),
-            Self::Elsewhere => Error::System(line),
+            Self::Elsewhere | Self::NotLoaded => Error::System(line),
         }
     }
 
@@ -63,6 +71,10 @@ impl Refusal {
             Self::Elsewhere => {
                 "functions of the program lie elsewhere there, for addresses are random; allow personality(2) \
                  or link with -no-pie"
+            }
+            Self::NotLoaded => {
+                "the library of its function is not loaded there, or at another address: let all nodes load (dlopen) the same \
+                 libraries in the same order before mg_init"
             }
         }
     }
