@@ -260,6 +260,37 @@ fn another_library_is_named_too() {
     assert!(ended.line().starts_with(&start), "{ended:?}");
 }
 
+/// That there was no libmultigrain.so was said, since the loader lists nothing where it lacks anything.
+#[test]
+fn a_library_that_a_host_lacks_is_the_one_that_is_named() {
+    let cc = |arguments: &str| {
+        let mut cc = Command::new("cc");
+        cc.current_dir(hosts()).args(arguments.split(' '));
+        assert!(cc.status().unwrap().success(), "{arguments}");
+    };
+    std::fs::write(hosts().join("part.c"), "int part;\n").unwrap();
+    std::fs::write(hosts().join("parted.c"), "extern int part; int main(void) { return part; }\n")
+        .unwrap();
+    std::fs::create_dir_all(hosts().join("parts")).unwrap();
+    cc("-shared -Wl,--build-id,-soname,libmultigrain.so.0 -o parts/libmultigrain.so.0 part.c");
+    cc("-shared -Wl,-soname,libpart.so -o a/libpart.so part.c");
+    cc(
+        "-Wl,--no-as-needed,-rpath,$ORIGIN/parts -o parted parted.c a/libpart.so parts/libmultigrain.so.0",
+    );
+    for order in ["a,b", "b,a", "b"] {
+        let ended = run(job(&format!("--hosts {order}"), "").arg("--").arg(hosts().join("parted")));
+        assert_eq!(ended.code, Some(125), "{ended:?}");
+        let line = ended.line();
+        assert!(
+            line.starts_with("multigrain: host b: ") && line.contains("libpart.so: "),
+            "{line}"
+        );
+        assert!(line.contains("LD_LIBRARY_PATH") && !line.contains("libmultigrain"), "{line}");
+    }
+    let ended = run(job("--hosts a", "").arg("--").arg(hosts().join("parted")));
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+}
+
 #[test]
 fn mistakes_get_one_line_that_names_host_and_remedy() {
     let file = hosts().join("hostfile");

@@ -68,6 +68,9 @@ pub(super) fn is_linked_with_us(program: &Path) -> bool {
 /// The name of the library of Multigrain, without its version.
 const LIBRARY: &[u8] = b"libmultigrain.so";
 
+/// What to do about that.
+pub(super) const LOAD_ADVICE: &str = "set LD_LIBRARY_PATH, or link it with -Wl,-rpath";
+
 /// What the program's own loader lists, without running any of the program; none for one without a loader.
 ///
 /// # Errors
@@ -84,8 +87,12 @@ pub(super) fn listed_libraries(
 
 /// Why the program cannot be loaded here, in the words of its loader.
 pub(super) fn refused_by_loader(program: &Path) -> Option<String> {
-    let Output { status, stderr, .. } = listed_libraries(program, &[]).ok()??;
-    let said = String::from_utf8_lossy(&stderr);
+    refusal(program, &listed_libraries(program, &[]).ok()??)
+}
+
+/// The same of what the loader has answered.
+pub(super) fn refusal(program: &Path, Output { status, stderr, .. }: &Output) -> Option<String> {
+    let said = String::from_utf8_lossy(stderr);
     let line = said.lines().find(|line| !line.trim().is_empty()).filter(|_| !status.success())?;
     let named = format!("{}: ", program.display());
     Some(line.strip_prefix(&*named).unwrap_or(line).to_owned())

@@ -27,10 +27,7 @@ pub(super) fn find(name: &OsStr) -> Result<PathBuf, LaunchError> {
 pub(super) fn loadable(name: &OsStr) -> Result<PathBuf, String> {
     let path = find(name).map_err(|error| error.to_string())?;
     match elf::refused_by_loader(&path) {
-        Some(why) => Err(format!(
-            "{}: {why}; set LD_LIBRARY_PATH, or link it with -Wl,-rpath",
-            path.display()
-        )),
+        Some(why) => Err(format!("{}: {why}; {}", path.display(), elf::LOAD_ADVICE)),
         None => Ok(path),
     }
 }

@@ -12,6 +12,9 @@ use std::path::{Path, PathBuf};
 /// The library's name, to which a version may be added.
 const LIBRARY: &str = "libmultigrain.so";
 
+/// What loaders say of a library that they do not find: GNU's, and musl's.
+const MISSING: [&str; 2] = ["error while loading shared libraries", "Error loading shared library"];
+
 /// Which build this program is.
 ///
 /// # Errors
@@ -84,11 +87,16 @@ fn of(path: &Path) -> io::Result<String> {
 /// The library that the program's own loader finds for it; none for a program that is linked without it.
 ///
 /// # Errors
-/// The loader cannot be started: no process or descriptor is left here.
+/// The loader cannot be started: no process or descriptor is left here; or it lacks a library.
 fn library_of(program: &Path, variables: &[(String, String)]) -> io::Result<Option<PathBuf>> {
     let listed = elf::listed_libraries(program, variables).map_err(|error| {
         io::Error::new(error.kind(), format!("its loader cannot be started: {error}"))
     })?;
+    // It finds none of the others then.
+    let missing = listed.as_ref().and_then(|output| elf::refusal(program, output));
+    if let Some(why) = missing.filter(|why| MISSING.iter().any(|words| why.contains(words))) {
+        return Err(io::Error::other(format!("{why}; {}", elf::LOAD_ADVICE)));
+    }
     let listed = listed.map(|output| output.stdout).unwrap_or_default();
     let listed = String::from_utf8_lossy(&listed);
     Ok(listed.lines().find_map(|line| {
