@@ -37,7 +37,10 @@
  * alternate stack (sigaltstack), if a handler that runs there touches shared memory: where less than 32 KiB of it
  * are left then, the node ends with a line that says so (but with SS_AUTODISARM, where the system does not tell).
  *
- * The library's file descriptors lie above 2, also where stdin, stdout or stderr are closed.
+ * The library's file descriptors lie above 2, also where stdin, stdout or stderr are closed. They must not be
+ * closed: the node ends with one line. A program that loads the library when it runs (dlopen; Python's ctypes), or
+ * makes system calls of its own, closes them if it closes all from 3 on (closefrom, os.closerange): the calls named
+ * above are not the library's there. Let it close only those that it has opened.
  *
  * Hand shared buffers to the kernel through mg_read and its kin: read and write of what is elsewhere fail
  * with EFAULT, and fread and fwrite with a short count.

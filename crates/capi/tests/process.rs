@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use support::c::{compile, guards, launcher, source};
+use support::c::{built, compile, compiler, guards, launcher, must_succeed, source};
 use support::{Ended, Setting, TestDir, not_tried, run, run_well};
 
 /// Far below the time that a job of the tests may take: nothing hangs.
@@ -420,11 +420,27 @@ fn no_descriptor_of_a_node_is_where_stdin_stdout_and_stderr_were_closed() {
 fn a_node_whose_descriptors_the_program_closes_behind_its_back_ends_with_a_line() {
     let dir = TestDir::new();
     let program = compile(&dir, "closes");
-    let ended = run(&launcher(), &Setting::nodes(2), &program, &["raw"]);
-    assert!(ended.code.is_some_and(|code| code != 0), "{ended:?}");
-    assert!(!ended.err.contains("panicked") && !ended.err.contains("backtrace"), "{ended:?}");
-    let what = "a file descriptor of this node is closed or another one's";
-    assert!(ended.err.contains(what), "{ended:?}");
+    let loads = dir.path().join("loaded");
+    let mut command = compiler("cc", &["-D_GNU_SOURCE"]);
+    must_succeed(command.arg(source("loaded.c")).arg("-ldl").arg("-o").arg(&loads));
+    let library = built().join("libmultigrain.so");
+    let library = library.to_str().unwrap();
+    let what = "the program has closed file descriptors of the library: it may close only those that it has opened";
+    for (program, arguments, nodes, who) in [
+        (&program, &["raw"][..], 2, "node 1 (pid "),
+        // The launcher hears why.
+        (&program, &["raw", "but"], 2, "node 1 (pid "),
+        // As Python does: the C library's close is not the node's there.
+        (&loads, &[library, "1"], 3, "node 1 (pid "),
+        (&loads, &[library, "0"], 1, "node 0 (pid "),
+    ] {
+        let ended = run(&launcher(), &Setting::nodes(nodes), program, arguments);
+        assert_eq!(ended.code, Some(70), "{arguments:?}: {ended:?}");
+        assert!(ended.err.contains(what) && ended.err.contains(who), "{arguments:?}: {ended:?}");
+        assert_eq!(ended.err.lines().count(), 1, "{arguments:?}: {ended:?}");
+    }
+    let alone = std::process::Command::new(&loads).args([library, "0"]).output().unwrap();
+    assert!(alone.status.success(), "it has nobody to talk to: {alone:?}");
 }
 
 #[test]

@@ -22,16 +22,18 @@ use crate::crash::Crash;
 const CRASH_BYTES: usize = 256;
 
 /// This node's way to its launcher.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Launcher {
     me: NodeId,
     control: Option<BorrowedFd<'static>>,
+    /// The inode of that socket.
+    identity: Option<u64>,
     parent: Option<Pid>,
 }
 
 impl Launcher {
     pub(crate) fn new(me: NodeId, control: Option<BorrowedFd<'static>>) -> Self {
-        Self { me, control, parent: None }
+        Self { me, control, identity: control.and_then(identity), parent: None }
     }
 
     /// This node ends with that process, its parent; of a launcher the kernel sees to that.
@@ -123,12 +125,27 @@ impl Launcher {
         exit_now(DEADLOCK)
     }
 
-    /// Ends this node with one line that says why.
+    /// Ends this node with one line that says why. Where the program has closed the way to the launcher, the launcher has the line:
+    /// it knows by the exit code.
     pub(crate) fn fatal(&self, why: &str) -> ! {
-        if !self.tell(&Message::Fatal(why)) {
+        let closed = self.is_closed();
+        if !closed && !self.tell(&Message::Fatal(why)) {
             self.warn(why);
         }
         exit_now(FATAL)
+    }
+
+    /// This node has left the job.
+    pub(crate) fn left(&self) {
+        if self.is_closed() {
+            exit_now(FATAL);
+        }
+        self.tell(&Message::<&str>::Left);
+    }
+
+    /// Whether there was a way to the launcher, and the program has closed it, or put something else in its place.
+    fn is_closed(&self) -> bool {
+        self.control.is_some_and(|control| identity(control) != self.identity)
     }
 
     /// A peer is gone and the job with it.
@@ -147,6 +164,11 @@ impl Launcher {
             exit_now(PEER_LOST);
         }
     }
+}
+
+/// What a socket is, whatever its number; none of what is not open.
+fn identity(control: BorrowedFd<'_>) -> Option<u64> {
+    rustix::fs::fstat(control).ok().map(|of| of.st_ino)
 }
 
 /// The last number that the launcher has sent, waiting for one for so long; 0 if none has come.

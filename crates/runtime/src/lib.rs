@@ -21,8 +21,8 @@
 //! config  program  node_programs  secret             : the same: what a node is told, and which program it runs
 //! receiver  time_windows  membership  frames         : the same: waiting, windows, who is in the job, formats
 //! area  minipage_run  segment_sharing  live_items    : what the tables hold
-//! atomic_op  deferred_posts                             : what is asked of a word, and what handlers ask for
-//! out_of_memory                                      : the end of a node whose allocator has nothing
+//! atomic_op  deferred_posts                          : what is asked of a word, and what handlers ask for
+//! out_of_memory  closed_descriptors                  : the end of a node whose allocator has nothing, or descriptors
 //! interposed_mmap  interposed_mprotect  child        : between the program and the C library
 //! interposed_close  signals  pthread  errno          : the same
 //! launcher  crash  error  error_code  shim  tsan     : what all of them use
@@ -39,6 +39,7 @@ mod area;
 mod atomic_op;
 mod atomics;
 mod child;
+mod closed_descriptors;
 mod collective;
 mod compression;
 mod config;

@@ -87,6 +87,7 @@ pub use mesh::{LinkEvent, Mesh};
 pub use outbox::{MAX_DEFERRED, Payload};
 #[cfg(any(feature = "shuttle", feature = "mutants"))]
 pub use pair::{pair, pair_over_tcp};
+pub use readiness::when_descriptors_are_closed;
 pub use sink::{Destination, LostReason, Sink};
 pub use suppression::Receiver;
 pub use timeout::Timeout;

@@ -19,7 +19,6 @@ use crate::shim::{self, AtomicBool, Mutex, lock};
 use crate::suppression::{Inner, Receiver, Suppression};
 use crate::timeout::Timeout;
 use core::mem::MaybeUninit;
-use multigrain_types::exit_codes::FATAL;
 use rustix::event::epoll::{self, Event, EventData, EventFlags};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::OnceLock;
@@ -222,24 +221,24 @@ fn add_to_front(front: &OwnedFd, link: BorrowedFd<'_>) -> Result<(), TransportEr
 }
 
 /// What was done with a descriptor of this node works, unless the program has closed it or put another one
-/// in its place by a system call of its own: that ends the node, with a line.
+/// in its place behind the library's back: that ends the node, with a line.
 fn expect_own(done: rustix::io::Result<()>) {
     if let Err(errno) = done {
-        let line = format!(
-            "multigrain: a file descriptor of this node is closed or another one's (epoll_ctl: {errno}): \
-             the program may close only what it has opened; the job ends\n"
-        );
-        // One write, for a line that is whole whoever else writes there; not the C library's, in which a
-        // thread may be cancelled.
-        let _ = rustix::io::write(std::io::stderr(), line.as_bytes());
-        exit_now();
+        let why = format!("epoll_ctl: {errno}");
+        match CLOSED.get() {
+            Some(end) => end(&why),
+            None => panic!("a descriptor was closed: {why}"),
+        }
     }
 }
 
-#[expect(unsafe_code, reason = "no destructor of the program may run in a trap")]
-fn exit_now() -> ! {
-    // SAFETY: the function needs nothing.
-    unsafe { libc::_exit(FATAL.into()) }
+/// Ends this node.
+static CLOSED: OnceLock<fn(&str) -> !> = OnceLock::new();
+
+/// Has this called, with the call that has noticed, where the program has closed a descriptor of this node behind its back.
+pub fn when_descriptors_are_closed(end: fn(&str) -> !) {
+    // A node is made once.
+    let _ = CLOSED.set(end);
 }
 
 fn reset(event: &OwnedFd) {

@@ -18,3 +18,8 @@ pub const SILENT_IN_HANDSHAKE: &str = "it did not finish the handshake in time";
 
 /// How a node begins that sees that a check for races had nothing to look at.
 pub const NO_RACES_CHECKED: &str = "--check-races has found nothing to check";
+
+/// Why a node ends whose program has closed file descriptors of the library behind its back. Where the way to the launcher is one
+/// of them, only the launcher can say so.
+pub const CLOSED_DESCRIPTORS: &str = "the program has closed file descriptors of the library: it may close only those that it has \
+                                      opened, and not all from 3 on (closefrom, os.closerange)";

@@ -1,9 +1,13 @@
-/* A program that is not linked with the library and loads it when it runs, as Python does. loaded PATH */
+/*
+ * A program that is not linked with the library and loads it when it runs, as Python does. loaded PATH [RANK]: that node
+ * closes all descriptors that it has not opened, and the library's are among them.
+ */
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static void *library;
 
@@ -57,6 +61,8 @@ int main(int argc, char **argv)
         CALL("mg_publish", (const char *, void *), "sum", sum);
     }
     sum = lookup("sum");
+    if (argc > 2 && node() == atoi(argv[2]))
+        closefrom(3);
     for (int i = 0; i < 100; i++) {
         CALL("mg_lock", (uint32_t), 1);
         *sum += node() + 1;

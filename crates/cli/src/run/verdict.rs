@@ -5,7 +5,7 @@
 
 use super::signalfd;
 use multigrain_types::exit_codes::{DEADLOCK, FATAL, PEER_LOST, RACES, SIGNALLED, TIME_OUT};
-use multigrain_types::phrases::{BEYOND_LIMIT, BROKE_PROTOCOL, NOT_ALL_CAME};
+use multigrain_types::phrases::{BEYOND_LIMIT, BROKE_PROTOCOL, CLOSED_DESCRIPTORS, NOT_ALL_CAME};
 use rustix::process::WaitIdStatus;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -455,6 +455,10 @@ fn of_failure(facts: &Facts, rank: usize, status: Status) -> Verdict {
         Status::Exited(code) => {
             let line = match &facts.nodes[rank].fatal {
                 Some(why) => format!("node {rank} ({process}) failed: {why}; the job ends"),
+                // Its way to the launcher was closed, too.
+                None if code == i32::from(FATAL) && facts.nodes[rank].is_ready() => format!(
+                    "node {rank} ({process}) exited with code {code}, and could not say why: {CLOSED_DESCRIPTORS}; the job ends"
+                ),
                 None => format!("node {rank} ({process}) exited with code {code}; the job ends"),
             };
             Verdict { code: u8::try_from(code).unwrap_or(u8::MAX), line: Some(line) }

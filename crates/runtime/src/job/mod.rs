@@ -46,7 +46,9 @@ use crate::stats::Stats;
 use crate::sync::{LEAVING_BARRIER, SyncId, Synchronization, of_program};
 use crate::threads::{self, Threads};
 use crate::time_windows::now_ns;
-use crate::{child, interposed_close, out_of_memory, process_manager, secret, trap};
+use crate::{
+    child, closed_descriptors, interposed_close, out_of_memory, process_manager, secret, trap,
+};
 use rustix::process::getpid;
 use services::{NodeServices, Shared};
 pub use sysv_sites::{Here, SiteHandler};
@@ -140,6 +142,7 @@ impl Runtime {
         let control = boot::control(config)?;
         out_of_memory::belongs_to(config.rank, control);
         let launcher = Launcher::new(config.rank, control);
+        closed_descriptors::end_this_node(launcher.clone());
         // One node says so for all: their settings are the same.
         if config.rank == NodeId(0) {
             let names = std::env::vars_os().map(|(name, _)| name);
@@ -350,7 +353,7 @@ impl Runtime {
             }
             self.launcher().tell(&Message::Stats(stats));
         }
-        self.launcher().tell(&Message::<&str>::Left);
+        self.launcher().left();
         membership.has_left();
         // Where a page lies is chance, so what is here ends the process as well. If that cannot be, it stays.
         let _ = driver.memory().seal();
