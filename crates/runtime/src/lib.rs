@@ -26,7 +26,7 @@
 //! interposed_mmap  interposed_mprotect  child        : between the program and the C library
 //! interposed_close  signals  pthread  errno          : the same
 //! launcher  crash  error  error_code  shim  tsan     : what all of them use
-//! source_location                                       : the same
+//! source_location                                    : the same
 //! signal_reentrancy  uncancellable  time_slice       : the same
 //! ```
 //!

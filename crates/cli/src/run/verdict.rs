@@ -457,7 +457,7 @@ fn of_failure(facts: &Facts, rank: usize, status: Status) -> Verdict {
                 Some(why) => format!("node {rank} ({process}) failed: {why}; the job ends"),
                 // Its way to the launcher was closed, too.
                 None if code == i32::from(FATAL) && facts.nodes[rank].is_ready() => format!(
-                    "node {rank} ({process}) exited with code {code}, and could not say why: {CLOSED_DESCRIPTORS}; the job ends"
+                    "node {rank} ({process}) exited with code {code}; unless that code is its own, {CLOSED_DESCRIPTORS}; the job ends"
                 ),
                 None => format!("node {rank} ({process}) exited with code {code}; the job ends"),
             };
