@@ -361,6 +361,15 @@ fn shared_memory_is_neither_unmapped_nor_replaced_by_a_program_and_what_it_does_
 }
 
 #[test]
+fn a_program_that_closes_all_descriptors_keeps_those_of_links_that_are_being_made() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "closes_links");
+    for (nodes, transport) in [(9, "unix"), (16, "unix"), (9, "tcp"), (12, "tcp")] {
+        run_well(&launcher(), &Setting { transport, ..Setting::nodes(nodes) }, &program, &[]);
+    }
+}
+
+#[test]
 fn a_program_that_closes_all_descriptors_keeps_those_of_its_node() {
     let dir = TestDir::new();
     let program = compile(&dir, "closes");

@@ -145,6 +145,22 @@ fn stdin_goes_to_node_0_alone_whatever_it_is() {
     assert!(ended.code == Some(0) && ended.out == expected, "{}", ended.err);
 }
 
+/// Each piece that had no room waited for the next look of the launcher's, 250 ms: 40 s for these.
+#[test]
+fn much_input_goes_as_quickly_as_node_0_takes_it() {
+    let mut command = job("--hosts a:1", "");
+    command.args(["--", "wc", "-c"]);
+    let mut head = Command::new("head");
+    head.args(["-c", "12000000", "/dev/zero"]).stdout(Stdio::piped());
+    let mut input = head.spawn().unwrap();
+    command.stdin(input.stdout.take().unwrap());
+    let began = Instant::now();
+    let ended = run(&mut command);
+    input.wait().unwrap();
+    assert_eq!((ended.code, ended.out.as_str()), (Some(0), "12000000\n"), "{}", ended.err);
+    assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
+}
+
 #[test]
 fn big_output_loses_nothing_though_its_reader_is_slow() {
     let mut job = start(&mut script("--hosts a,b", "", "seq 500000; exit 0"));

@@ -6,8 +6,12 @@
 
 #![expect(unsafe_code, reason = "the C library's interface")]
 
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::os::fd::RawFd;
+use std::thread::yield_now;
+
+use multigrain_types::descriptor::open_by;
+use rustix::thread::gettid;
 
 const BITS: usize = u64::BITS as usize;
 /// Descriptors from here on are not kept from the program: more than any node has.
@@ -25,6 +29,59 @@ pub(crate) fn keep(descriptors: &[RawFd]) {
     }
 }
 
+/// The threads that make links while the program runs, or end what is being made as the node leaves; 0 for none. What they
+/// open is the node's from the first moment on, and they may close it.
+static MAKERS: [AtomicI32; 2] = [const { AtomicI32::new(0) }; 2];
+
+/// How many calls of the program that close are running; [`OPENING`] while the maker opens a descriptor.
+static DOOR: AtomicU32 = AtomicU32::new(0);
+const OPENING: u32 = 1 << 31;
+
+/// The calling thread is one of [`MAKERS`] as long as this lives.
+pub(crate) struct Maker(usize);
+
+impl Maker {
+    /// The thread that makes links. It takes no signals of the program.
+    pub(crate) fn of_links() -> Self {
+        open_by(|open| {
+            if !is_maker() {
+                open();
+                return;
+            }
+            while DOOR.compare_exchange(0, OPENING, Ordering::Acquire, Ordering::Relaxed).is_err() {
+                yield_now();
+            }
+            keep(open().as_slice());
+            DOOR.store(0, Ordering::Release);
+        });
+        Self::at(0)
+    }
+
+    /// The thread that leaves.
+    pub(crate) fn leaving() -> Self {
+        Self::at(1)
+    }
+
+    fn at(place: usize) -> Self {
+        MAKERS[place].store(gettid().as_raw_nonzero().get(), Ordering::Relaxed);
+        Self(place)
+    }
+}
+
+impl Drop for Maker {
+    fn drop(&mut self) {
+        MAKERS[self.0].store(0, Ordering::Relaxed);
+    }
+}
+
+fn is_maker() -> bool {
+    let makers = || MAKERS.iter().map(|maker| maker.load(Ordering::Relaxed));
+    makers().any(|maker| maker != 0) && {
+        let own = gettid().as_raw_nonzero().get();
+        makers().any(|maker| maker == own)
+    }
+}
+
 /// The descriptors of one word of [`OWN`], ascending.
 fn of_word(index: usize, mut bits: u64) -> impl Iterator<Item = RawFd> {
     core::iter::from_fn(move || {
@@ -36,6 +93,8 @@ fn of_word(index: usize, mut bits: u64) -> impl Iterator<Item = RawFd> {
 
 /// Closes them, in a child. Allocates nothing and takes no lock.
 pub(crate) fn close_all() {
+    // The maker is not here.
+    DOOR.store(0, Ordering::Relaxed);
     for (index, word) in OWN.iter().enumerate() {
         let own = word.load(Ordering::Relaxed);
         if own == 0 {
@@ -54,9 +113,41 @@ mod interposed {
     use core::ffi::{c_int, c_uint};
 
     use core::sync::atomic::Ordering;
+    use std::thread::yield_now;
 
-    use super::{BITS, OWN, of_word};
+    use super::{BITS, DOOR, OPENING, OWN, is_maker, of_word};
     use crate::errno::fail;
+
+    /// A call of the program that closes descriptors: none is opened for a link meanwhile. A handler may make one in the
+    /// middle of another.
+    struct Closing;
+
+    impl Closing {
+        fn begin() -> Self {
+            let enter = |calls: u32| (calls & OPENING == 0).then_some(calls + 1);
+            while DOOR.fetch_update(Ordering::Acquire, Ordering::Relaxed, enter).is_err() {
+                yield_now();
+            }
+            Self
+        }
+    }
+
+    impl Drop for Closing {
+        fn drop(&mut self) {
+            // In a child it may have begun before the fork.
+            let leave = |calls: u32| calls.checked_sub(1);
+            let _ = DOOR.fetch_update(Ordering::Release, Ordering::Relaxed, leave);
+        }
+    }
+
+    /// The maker of links closes what it has opened.
+    fn give_up(descriptor: c_int) {
+        if let Ok(place) = usize::try_from(descriptor)
+            && let Some(word) = OWN.get(place / BITS)
+        {
+            word.fetch_and(!(1 << (place % BITS)), Ordering::Relaxed);
+        }
+    }
 
     unsafe extern "C" {
         fn __close(descriptor: c_int) -> c_int;
@@ -74,6 +165,12 @@ mod interposed {
     /// As for the C library's.
     #[unsafe(no_mangle)]
     unsafe extern "C" fn close(descriptor: c_int) -> c_int {
+        if is_maker() {
+            give_up(descriptor);
+            // SAFETY: the caller's promise.
+            return unsafe { __close(descriptor) };
+        }
+        let _closing = Closing::begin();
         if is_kept(descriptor) {
             return fail(libc::EBADF);
         }
@@ -85,6 +182,7 @@ mod interposed {
     /// As for the C library's.
     #[unsafe(no_mangle)]
     unsafe extern "C" fn dup2(from: c_int, to: c_int) -> c_int {
+        let _closing = Closing::begin();
         if is_kept(to) {
             return fail(libc::EBUSY);
         }
@@ -96,6 +194,7 @@ mod interposed {
     /// As for the C library's.
     #[unsafe(no_mangle)]
     unsafe extern "C" fn dup3(from: c_int, to: c_int, flags: c_int) -> c_int {
+        let _closing = Closing::begin();
         if is_kept(to) {
             return fail(libc::EBUSY);
         }
@@ -111,6 +210,7 @@ mod interposed {
         if first > last {
             return fail(libc::EINVAL);
         }
+        let _closing = Closing::begin();
         let mut next = u64::from(first);
         let words = OWN.iter().enumerate();
         let kept = words.flat_map(|(index, word)| of_word(index, word.load(Ordering::Relaxed)));

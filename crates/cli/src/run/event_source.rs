@@ -20,6 +20,8 @@ pub(super) enum Source {
     Agent(usize),
     /// What the command that leads to a host writes to stderr.
     AgentStderr(usize),
+    /// There is room for what the agent of a host is to be told.
+    AgentRoom(usize),
 }
 
 impl Source {
@@ -36,6 +38,7 @@ impl Source {
             Self::Err(rank) => (7, rank),
             Self::Agent(host) => (8, host),
             Self::AgentStderr(host) => (9, host),
+            Self::AgentRoom(host) => (10, host),
         };
         EventData::new_u64((rank as u64) << KIND_BITS | kind)
     }
@@ -54,6 +57,7 @@ impl Source {
             Self::Err(rank),
             Self::Agent(rank),
             Self::AgentStderr(rank),
+            Self::AgentRoom(rank),
         ]
         .get(usize::try_from(data.u64() & ((1 << KIND_BITS) - 1)).ok()?)
         .copied()
@@ -66,9 +70,13 @@ mod tests {
 
     #[test]
     fn a_source_survives_the_kernel() {
-        for source in
-            [Source::Signals, Source::Relay, Source::Exit(0), Source::Err(1023), Source::Agent(7)]
-        {
+        for source in [
+            Source::Signals,
+            Source::Relay,
+            Source::Exit(0),
+            Source::Err(1023),
+            Source::AgentRoom(7),
+        ] {
             assert_eq!(Source::of(source.data()), Some(source));
         }
     }

@@ -54,6 +54,8 @@ impl Job<'_> {
             }
             Source::Agent(host) => self.on_agent(host, buffer),
             Source::AgentStderr(host) => self.on_agent_stderr(host, buffer),
+            // What is due is written after each event.
+            Source::AgentRoom(_) => {}
         }
     }
 
@@ -77,7 +79,8 @@ impl Job<'_> {
                 | Source::Exit(_)
                 | Source::Control(_)
                 | Source::Agent(_)
-                | Source::AgentStderr(_) => None,
+                | Source::AgentStderr(_)
+                | Source::AgentRoom(_) => None,
             };
             // Registering what was registered before cannot fail but for want of memory.
             let fd = pipe.and_then(Pipe::descriptor);
@@ -101,7 +104,8 @@ impl Job<'_> {
             | Source::Exit(_)
             | Source::Control(_)
             | Source::Agent(_)
-            | Source::AgentStderr(_) => return false,
+            | Source::AgentStderr(_)
+            | Source::AgentRoom(_) => return false,
         };
         let Some(pipe) = slot else { return false };
         if full {

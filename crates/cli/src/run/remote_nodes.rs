@@ -25,7 +25,7 @@ impl Job<'_> {
         if self.writer.is_full() {
             self.agents.pause(true);
         }
-        for (host, why) in self.agents.beat() {
+        for (host, why) in self.agents.beat(&self.epoll) {
             self.lose(host, &why);
         }
     }

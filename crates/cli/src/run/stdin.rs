@@ -58,7 +58,7 @@ pub(super) struct RemoteStdin {
 }
 
 /// Bytes on their way to node 0, at most.
-const FEED_BYTES: usize = 64 << 10;
+const FEED_BYTES: usize = 256 << 10;
 
 impl RemoteStdin {
     pub(super) fn new() -> Self {

@@ -21,7 +21,7 @@ pub(super) const BACKLOG: i32 = 4096;
 
 /// A stream socket, close-on-exec.
 pub(super) fn stream(family: AddressFamily, flags: SocketFlags) -> Result<OwnedFd, Errno> {
-    placed(net::socket_with(family, SocketType::STREAM, flags | SocketFlags::CLOEXEC, None))
+    placed(|| net::socket_with(family, SocketType::STREAM, flags | SocketFlags::CLOEXEC, None))
 }
 
 /// Where a socket listens.
@@ -43,7 +43,7 @@ pub(super) fn address(socket: impl AsFd) -> Result<Address, Errno> {
 
 /// The next connection.
 pub(super) fn accept(listener: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
-    placed(net::accept_with(listener, SocketFlags::CLOEXEC))
+    placed(|| net::accept_with(listener, SocketFlags::CLOEXEC))
 }
 
 /// [`super::Link::send`].

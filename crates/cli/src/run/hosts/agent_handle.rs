@@ -11,6 +11,7 @@ use super::channel::{AgentChannel, Received, Side};
 use super::messages::{AgentEvent, BANNER, Request};
 use super::sweep::{Sweep, quoted};
 use multigrain_types::exit_codes::PEER_LOST;
+use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
@@ -42,6 +43,8 @@ pub(super) struct AgentHandle {
     child: Child,
     pidfd: OwnedFd,
     channel: AgentChannel,
+    /// The event loop tells when there is room for more.
+    awaits_room: bool,
     /// The same in the hands of the watchdog.
     pipe: AgentPipe,
     stderr_lines: StderrLines,
@@ -126,6 +129,7 @@ impl AgentHandle {
                 child,
                 pidfd,
                 channel,
+                awaits_room: false,
                 stderr_lines: StderrLines {
                     fd: Some(stderr_lines),
                     partial: Vec::new(),
@@ -193,6 +197,19 @@ impl AgentHandle {
     /// What to wait for room on, if something waits for that.
     pub(super) fn output(&self) -> Option<BorrowedFd<'_>> {
         (self.channel.backlog() > 0).then(|| self.channel.output())
+    }
+
+    /// Has the event loop tell when there is room for what is to be said, while something is.
+    pub(super) fn await_room(&mut self, set: &OwnedFd, data: EventData) {
+        let awaits = self.is_there() && self.channel.backlog() > 0;
+        if awaits != self.awaits_room {
+            self.awaits_room = awaits;
+            // It fails for want of memory alone: then the next beat writes.
+            let _ = match awaits {
+                true => epoll::add(set, self.channel.output(), data, EventFlags::OUT),
+                false => epoll::delete(set, self.channel.output()),
+            };
+        }
     }
 
     /// What to wait for lines of stderr on.

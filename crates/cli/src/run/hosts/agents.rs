@@ -200,8 +200,11 @@ impl Agents {
     }
 
     /// Says that the launcher is there; the hosts that have said nothing for too long, and why that is so.
-    pub(in super::super) fn beat(&mut self) -> Vec<(usize, String)> {
-        self.handles.iter_mut().for_each(AgentHandle::beat);
+    pub(in super::super) fn beat(&mut self, set: &OwnedFd) -> Vec<(usize, String)> {
+        for (host, handle) in self.handles.iter_mut().enumerate() {
+            handle.beat();
+            handle.await_room(set, Source::AgentRoom(host).data());
+        }
         let hosts = self.handles.iter_mut().enumerate();
         hosts.filter_map(|(host, handle)| Some((host, handle.silence()?))).collect()
     }

@@ -96,7 +96,7 @@ impl Emulated {
         };
         Ok(Self {
             link,
-            timer: placed(timerfd_create(TimerfdClockId::Monotonic, flags))?,
+            timer: placed(|| timerfd_create(TimerfdClockId::Monotonic, flags))?,
             wire: Mutex::new(wire),
             takes_input: AtomicBool::new(true),
         })

@@ -170,7 +170,9 @@ impl Agent {
                 }
                 Source::Out(index) => self.on_output(index, Stream::Out, buffer),
                 Source::Err(index) => self.on_output(index, Stream::Err, buffer),
-                Source::Agent(_) | Source::AgentStderr(_) => ControlFlow::Continue(()),
+                Source::Agent(_) | Source::AgentStderr(_) | Source::AgentRoom(_) => {
+                    ControlFlow::Continue(())
+                }
             };
             if turn.is_break() {
                 return ControlFlow::Break(());
