@@ -4,7 +4,7 @@ use super::super::error::LaunchError;
 use super::super::hostfile::Share;
 use super::agent_handle::NOT_STARTED;
 use super::builds;
-use super::messages::{AgentEvent, Examination, Examined, Request};
+use super::messages::{Examination, Examined, Request};
 use super::reachability;
 use super::remote_shell::LaunchContext;
 use crate::host::{Finding, Needs};
@@ -45,13 +45,16 @@ pub(in super::super) fn examine(
             program: program.map(|program| program.as_os_str().as_bytes().to_vec()),
         }));
     }
-    let answers = context.gather_each(&mut agents, AgentEvent::examined)?;
-    let now = SystemTime::now();
+    let asked = SystemTime::now();
+    // Each with when it came: another host may take longer.
+    let answers = context.gather_each(&mut agents, |event| {
+        event.examined().map(|examined| (examined, SystemTime::now()))
+    })?;
     let mut found: Findings = Vec::new();
     for ((share, answer), handle) in context.shares.iter().zip(&answers).zip(&agents.handles) {
         let mut findings = vec![reached(answer, || context.advice(handle))];
-        if let Ok(examined) = answer {
-            findings.push(clock(examined, now));
+        if let Ok((examined, came)) = answer {
+            findings.push(clock(SystemTime::UNIX_EPOCH + examined.time, [asked, *came]));
             findings.extend(examined.findings.iter().cloned());
         }
         found.push((share.host.clone(), findings));
@@ -60,7 +63,7 @@ pub(in super::super) fn examine(
         .shares
         .iter()
         .zip(&answers)
-        .filter_map(|(share, answer)| Some((share.host.as_str(), answer.as_ref().ok()?)))
+        .filter_map(|(share, answer)| Some((share.host.as_str(), &answer.as_ref().ok()?.0)))
         .collect();
     let mut add = |host: &str, finding| {
         if let Some((_, findings)) = found.iter_mut().find(|(name, _)| name == host) {
@@ -78,9 +81,8 @@ pub(in super::super) fn examine(
                 add(host, Finding::fine("meeting at", at.to_string()));
             }
             let mut chosen = chosen.into_iter();
-            let of = |answer: &Result<Examined, LaunchError>| {
-                answer.as_ref().ok().and_then(|_| chosen.next())
-            };
+            let of =
+                |answer: &Result<_, LaunchError>| answer.as_ref().ok().and_then(|_| chosen.next());
             let addresses: Vec<_> = answers.iter().map(of).collect();
             for (place, finding) in reachability::findings(context, &mut agents, &addresses)? {
                 add(&context.shares[place].host, finding);
@@ -99,7 +101,7 @@ fn none_started(context: &LaunchContext<'_>, why: &str) -> Findings {
 }
 
 /// Whether there was an answer, which only an agent of the same build gives.
-fn reached(answer: &Result<Examined, LaunchError>, advice: impl Fn() -> String) -> Finding {
+fn reached<T>(answer: &Result<T, LaunchError>, advice: impl Fn() -> String) -> Finding {
     let check = "reached";
     match answer {
         Ok(_) => Finding::fine(check, "its multigrain is the same as this one"),
@@ -114,11 +116,10 @@ fn reached(answer: &Result<Examined, LaunchError>, advice: impl Fn() -> String) 
     }
 }
 
-/// Whether its clock shows our time. The answer has taken a while, so that it may seem late.
-fn clock(examined: &Examined, now: SystemTime) -> Finding {
+/// Whether its clock showed our time when it answered, which was between these two moments.
+fn clock(at: SystemTime, [asked, came]: [SystemTime; 2]) -> Finding {
     let check = "clock";
-    let at = SystemTime::UNIX_EPOCH + examined.time;
-    let (behind, ahead) = (now.duration_since(at).ok(), at.duration_since(now).ok());
+    let (behind, ahead) = (asked.duration_since(at).ok(), at.duration_since(came).ok());
     let (off, way) = match (behind, ahead) {
         (_, Some(ahead)) => (ahead, "ahead of"),
         (behind, None) => (behind.unwrap_or_default(), "behind"),
@@ -180,4 +181,24 @@ fn meet<'a>(
         let limits = "nodes of other hosts do not find it";
         (hosts[host].0, Finding::prevents("meeting at", found, limits, remedy))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::Level;
+
+    /// All were compared with the end of the last answer: right clocks were behind where one host was slow.
+    #[test]
+    fn a_clock_is_right_that_shows_a_time_between_question_and_answer() {
+        let at =
+            |seconds: u64| SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000 + seconds);
+        let said = |seconds| clock(at(seconds), [at(100), at(104)]);
+        for right in [99, 100, 102, 104, 105] {
+            assert_eq!(said(right).level(), Level::Fine, "{right}");
+        }
+        for (wrong, says) in [(97, "3 s behind the"), (108, "4 s ahead of the")] {
+            assert!(said(wrong).to_string().contains(says), "{}", said(wrong));
+        }
+    }
 }

@@ -19,7 +19,6 @@ pub(super) fn examine(examination: &Examination) -> Result<Examined, String> {
     let addresses = addresses.map_err(|error| format!("the network interfaces: {error}"))?;
     let findings = host::examine(&examination.needs);
     let program = examination.program.as_ref().map(|program| OsStr::from_bytes(program));
-    let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let files = program.map_or(Ok(Vec::new()), |program| {
         let directory = Path::new(OsStr::from_bytes(&examination.directory));
         std::env::set_current_dir(directory)
@@ -27,5 +26,6 @@ pub(super) fn examine(examination: &Examination) -> Result<Examined, String> {
         let path = program::loadable(program)?;
         builds::of_program(&path, &[]).map_err(|error| format!("{}: {error}", path.display()))
     });
+    let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     Ok(Examined { findings, addresses, files, time })
 }
