@@ -369,6 +369,8 @@ old) echo "multigrain agent, build 1234"; exec cat;;
 deaf) exec sleep 600;;
 small) ulimit -n 20;;
 early) export LD_PRELOAD=$HOSTS/clock.so;;
+slow) sleep 3;;
+terminal) exec script -qec "$*" /dev/null;;
 esac
 exec env PATH="$HOSTS/$host:$PATH" setsid -w bash -c "$*"
 "#;
@@ -424,6 +426,18 @@ fn all_hosts_of_a_job_are_examined_and_compared() {
     ] {
         line(&ended, start);
     }
+
+    // It was 2 s behind.
+    let ended = look("--hosts a,slow -v");
+    line(&ended, "fine:     a: clock: as here");
+    line(&ended, "fine:     slow: clock: as here");
+
+    // A request that held a ^S kept its agent from saying a word until it gave up.
+    let ended = look("--hosts a,terminal -n 2 -t 19");
+    let said =
+        line(&ended, "prevents: terminal: reached: something on the way changes what it says");
+    let (what, remedy) = ("as a terminal does (ssh -t)", "; leave that out");
+    assert!(said.contains(what) && said.ends_with(remedy), "{said}");
 
     let ended = look("--hosts a,b program");
     let said = line(&ended, "prevents: b: program: the program ");

@@ -157,7 +157,10 @@ impl AgentHandle {
         let output = child.stdin.take().ok_or_else(missing)?;
         let stderr_lines = OwnedFd::from(child.stderr.take().ok_or_else(missing)?);
         rustix::io::ioctl_fionbio(&stderr_lines, true)?;
-        Ok((pidfd, AgentChannel::new(Side::Launcher, input.into(), output.into())?, stderr_lines))
+        let mut channel = AgentChannel::new(Side::Launcher, input.into(), output.into())?;
+        // A terminal on the way takes some bytes for its own, and is known as soon as the agent has spoken: ^S stopped that.
+        channel.hold();
+        Ok((pidfd, channel, stderr_lines))
     }
 
     /// The host, as the user wrote it.
@@ -229,7 +232,7 @@ impl AgentHandle {
 
     /// Writes what there is room for, and says that the launcher is there, if it is time.
     pub(super) fn beat(&mut self) {
-        if self.is_there() && self.channel.is_beat_due() {
+        if self.has_spoken() && self.channel.is_beat_due() {
             self.channel.say(&Request::Heartbeat { stamp: now_ns() });
         }
         self.channel.flush();
@@ -331,11 +334,12 @@ impl AgentHandle {
         // What came before it took as long as a login does.
         self.channel.restart_timer();
         if build == own {
+            self.channel.release();
             return Ok(true);
         }
         if build.trim_end() == own {
             return Err(
-                "something on the way changes what it says, as a terminal does (ssh -t): leave that out".to_owned(),
+                "something on the way changes what it says, as a terminal does (ssh -t); leave that out".to_owned(),
             );
         }
         Err(format!(
