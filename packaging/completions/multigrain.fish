@@ -106,6 +106,7 @@ complete -c multigrain -n "__fish_multigrain_using_subcommand doctor" -l interfa
 complete -c multigrain -n "__fish_multigrain_using_subcommand doctor" -l ports -d 'The ports of TCP that nodes listen at, one each, as a firewall between hosts lets them through; on this host alone with `--transport tcp` [default: any that is free]' -r
 complete -c multigrain -n "__fish_multigrain_using_subcommand doctor" -l shared -d 'Size of the shared address space: bytes, or with a suffix K, M, G or T (powers of 1024); up to almost 16T [default: 64G]' -r
 complete -c multigrain -n "__fish_multigrain_using_subcommand doctor" -l boot-timeout -d 'How long nodes wait for each other at the start, in seconds [default: 30, and more for many nodes: 292 for 1024]' -r
+complete -c multigrain -n "__fish_multigrain_using_subcommand doctor" -s x -l env -d 'Gives the program a variable, as `multigrain run` would: LD_LIBRARY_PATH, for one. May be repeated' -r
 complete -c multigrain -n "__fish_multigrain_using_subcommand doctor" -s v -l verbose -d 'Says also what is as it should be'
 complete -c multigrain -n "__fish_multigrain_using_subcommand doctor" -l json -d 'Says everything as one JSON object'
 complete -c multigrain -n "__fish_multigrain_using_subcommand doctor" -l sysv -d 'Looks also at what `multigrain run --sysv` needs'

@@ -335,7 +335,7 @@ fn a_program_that_cannot_be_loaded_prevents_a_job() {
     for (program, why, code) in [
         ("no-library", "libpart.so: cannot open shared object file", 127),
         ("no-loader", "the interpreter its first line or its ELF header names is missing", 127),
-        ("cut", "its end is missing; copy or link it again", 126),
+        ("cut", "not a program this machine can execute: its end is missing", 126),
     ] {
         let ended = says(&format!("$D ./{program}"));
         let start = format!("prevents: this host: program: ./{program}: ");
@@ -345,6 +345,46 @@ fn a_program_that_cannot_be_loaded_prevents_a_job() {
         assert_eq!(ended.code, Some(code), "{ended:?}");
         let lines = ended.err.lines().filter(|line| line.contains(why)).count();
         assert!(lines == 1 || (lines == 2 && program == "no-library"), "{ended:?}");
+    }
+}
+
+/// Of each of these the doctor said that all is well.
+#[test]
+fn what_is_no_program_and_what_knows_nothing_of_multigrain_is_named() {
+    let directory = directory("programs");
+    let script = format!(
+        "set -e; cd {}; echo 'int main(void) {{ return 0; }}' > plain.c; cc plain.c -o plain; \
+         cc -shared -fPIC plain.c -o library.so; echo 'echo hello' > text; chmod +x text; \
+         cp plain class; printf '\\7' | dd of=class bs=1 seek=4 conv=notrunc; \
+         cp plain headers; printf '\\0\\0' | dd of=headers bs=1 seek=56 conv=notrunc",
+        directory.display()
+    );
+    let built = behind(&script);
+    assert_eq!(built.code, Some(0), "{built:?}");
+    let says = |command: &str| behind(&format!("cd {}; $D {command}", directory.display()));
+    const BROKEN: &str = "its ELF header makes no sense; no node can start; copy or link it again";
+    for (program, line_of_it) in [
+        ("./library.so", "it is a shared library; no node can start; name a program that uses it"),
+        ("./class", BROKEN),
+        ("./headers", BROKEN),
+    ] {
+        let ended = says(program);
+        assert_eq!(ended.code, Some(78), "{ended:?}");
+        let start = format!("prevents: this host: program: {program}: ");
+        assert_eq!(line(&ended, &start), format!("{start}{line_of_it}"));
+    }
+    for (program, found) in [
+        ("./text", "is text without #!; /bin/sh runs it as a script; write #!/bin/sh in its "),
+        ("./plain", "is not linked with Multigrain; its nodes are as many copies that share "),
+    ] {
+        let ended = says(program);
+        assert_eq!(ended.code, Some(0), "it runs: {ended:?}");
+        line(&ended, &format!("limits:   this host: program: {program} {found}"));
+    }
+    let command = env!("CARGO_BIN_EXE_multigrain");
+    for fine in [&format!("-v {command}"), "-v --sysv ./plain", "-v /usr/bin/ldd"] {
+        let ended = says(fine);
+        line(&ended, "fine:     this host: program: can be executed");
     }
 }
 
@@ -372,7 +412,7 @@ early) export LD_PRELOAD=$HOSTS/clock.so;;
 slow) sleep 3;;
 terminal) exec script -qec "$*" /dev/null;;
 esac
-exec env PATH="$HOSTS/$host:$PATH" setsid -w bash -c "$*"
+exec env -u LD_LIBRARY_PATH PATH="$HOSTS/$host:$PATH" setsid -w bash -c "$*"
 "#;
 
 /// The clock of one host: forty days behind.
@@ -395,6 +435,9 @@ fn all_hosts_of_a_job_are_examined_and_compared() {
         ("ssh", HOST),
         ("a/program", "#!/bin/sh\necho one\n"),
         ("b/program", "#!/bin/sh\necho two\n"),
+        ("b/only-b", "#!/bin/sh\necho two\n"),
+        ("part.c", "int part(void) { return 0; }\n"),
+        ("whole.c", "int part(void);\nint main(void) { return part(); }\n"),
         ("clock.c", CLOCK),
     ] {
         let path = place.join(name);
@@ -448,6 +491,12 @@ fn all_hosts_of_a_job_are_examined_and_compared() {
     assert_eq!(ended.code, Some(78));
     let ended = look("--hosts a,b only-there");
     assert!(line(&ended, "prevents: a: program: ").contains("no such program"), "{ended:?}");
+    let ended = look("--hosts a,b only-b");
+    let said = line(&ended, "prevents: a: program: only-b: no such program; ");
+    assert!(said.ends_with("; it is on b: copy it to the same place"), "{said}");
+    let ended = look("--hosts a,b,c true");
+    assert_eq!(ended.out.matches("is not linked with Multigrain").count(), 1, "{ended:?}");
+    assert_eq!(ended.code, Some(0), "{ended:?}");
 
     // Each of them is asked, whatever becomes of the others.
     let ended = look("--hosts locked,old,deaf,small,early,a --boot-timeout 3");
@@ -468,6 +517,30 @@ fn all_hosts_of_a_job_are_examined_and_compared() {
         assert!(line(&ended, start).contains(holds), "{start}: {ended:?}");
     }
     assert!(!ended.out.contains("prevents: a:"), "{ended:?}");
+
+    // A library that is found here by a variable, which hosts do not have unless it is passed on.
+    let link =
+        "mkdir -p lib; cc -shared -fPIC part.c -o lib/libpart.so; cc whole.c -Llib -lpart -o whole";
+    assert!(
+        Command::new("bash").current_dir(&place).args(["-c", link]).status().unwrap().success()
+    );
+    let with_library = |words: &str| {
+        let mut command = multigrain();
+        command.args(words.split_whitespace()).arg("--launcher-command").arg(place.join("ssh"));
+        command.env("HOSTS", &place).env("LD_LIBRARY_PATH", place.join("lib"));
+        run(command.current_dir(&place).arg("./whole"))
+    };
+    let ended = with_library("doctor --hosts a,b");
+    assert_eq!(ended.code, Some(78), "{ended:?}");
+    let advice = "; -x LD_LIBRARY_PATH passes on what is set here, or link it with -Wl,-rpath";
+    assert!(line(&ended, "prevents: a: program: ./whole: ").ends_with(advice), "{ended:?}");
+    let ended = with_library("run --hosts a,b");
+    assert!(ended.line().ends_with(advice), "{ended:?}");
+    let ended = with_library("doctor -x LD_LIBRARY_PATH --hosts a,b -v");
+    line(&ended, "fine:     a: program: the same build as on other hosts");
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let ended = with_library("run -x LD_LIBRARY_PATH --hosts a,b");
+    assert_eq!((ended.code, ended.own_lines().len()), (Some(0), 0), "{ended:?}");
 
     let ended = look("--hosts a,b --interface nix0");
     let said = line(&ended, "prevents: a: meeting at: it has no address on the interface nix0");

@@ -87,6 +87,7 @@ fn nodes_of_hosts_have_certificates_of_one_authority_whether_or_not_they_encrypt
 /// A job whose nodes do what DEED says: count, if nothing.
 fn nodes(options: &str) -> Command {
     let mut command = job(&format!("{options} -x DEED"), "");
+    command.env("DEED", "");
     command.arg("--").arg(std::env::current_exe().unwrap());
     command.args(["--exact", "node", "--ignored", "--nocapture", "--test-threads", "1"]);
     command

@@ -8,12 +8,15 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// How a program is said to be missing, behind its name.
+pub(super) const NO_PROGRAM: &str = ": no such program";
+
 /// One line for stderr, and an exit code.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub(super) enum LaunchError {
     /// No such file.
-    #[error("{program}: no such program{hint}")]
+    #[error("{program}{NO_PROGRAM}{hint}")]
     NoProgram {
         /// As the user wrote it.
         program: String,

@@ -551,7 +551,7 @@ pub(crate) struct Variable {
     pub(super) value: Option<String>,
 }
 
-fn parse_variable(text: &str) -> Result<Variable, String> {
+pub(super) fn parse_variable(text: &str) -> Result<Variable, String> {
     let (name, value) = match text.split_once('=') {
         Some((name, value)) => (name, Some(value.to_owned())),
         None => (text, None),

@@ -1,7 +1,7 @@
 //! Finds the program before anything is started, so that a mistake gives one line and not one for each node.
 
 use super::error::LaunchError;
-use super::{elf, executable};
+use super::executable;
 use rustix::fs::{Access, StatVfsMountFlags, access, statvfs};
 use std::env;
 use std::ffi::OsStr;
@@ -20,16 +20,6 @@ pub(super) fn find(name: &OsStr) -> Result<PathBuf, LaunchError> {
         return Err(LaunchError::NoInterpreter { path });
     }
     Ok(path)
-}
-
-/// The same, if its loader finds all of its libraries; else why no node can start. `multigrain run` leaves that to the loader:
-/// there it would cost every job a process more.
-pub(super) fn loadable(name: &OsStr) -> Result<PathBuf, String> {
-    let path = find(name).map_err(|error| error.to_string())?;
-    match elf::refused_by_loader(&path) {
-        Some(why) => Err(format!("{}: {why}; {}", path.display(), elf::LOAD_ADVICE)),
-        None => Ok(path),
-    }
 }
 
 fn find_in(name: &OsStr, path: &OsStr) -> Result<PathBuf, LaunchError> {

@@ -1,7 +1,9 @@
 //! `multigrain doctor` over hosts: an agent examines each, and the results are compared.
 
-use super::super::error::LaunchError;
+use super::super::error::{LaunchError, NO_PROGRAM};
 use super::super::hostfile::Share;
+use super::super::program_check::CHECK;
+use super::super::{elf, environment};
 use super::agent_handle::NOT_STARTED;
 use super::builds;
 use super::messages::{Examination, Examined, Request};
@@ -43,6 +45,7 @@ pub(in super::super) fn examine(
             needs: needs(share),
             directory: directory.as_os_str().as_bytes().to_vec(),
             program: program.map(|program| program.as_os_str().as_bytes().to_vec()),
+            variables: environment::passed(context.passed),
         }));
     }
     let asked = SystemTime::now();
@@ -71,9 +74,10 @@ pub(in super::super) fn examine(
         }
     };
     if program.is_some() {
-        for (host, finding) in files(&answered) {
-            add(host, finding);
-        }
+        files(&answered, environment::load_advice(context.passed))
+            .into_iter()
+            .chain(remarks(&answered))
+            .for_each(|(host, finding)| add(host, finding));
     }
     match meet(context, &answered) {
         Ok(chosen) => {
@@ -138,17 +142,25 @@ fn clock(at: SystemTime, [asked, came]: [SystemTime; 2]) -> Finding {
     Finding::limits(check, found, "times in logs and files do not compare", remedy)
 }
 
-/// Whether all have the same program and library.
-fn files<'a>(hosts: &[(&'a str, &Examined)]) -> Vec<(&'a str, Finding)> {
-    let check = "program";
+/// Whether all have the same program and library. `advice`: what to do where a library is not found.
+fn files<'a>(hosts: &[(&'a str, &Examined)], advice: &str) -> Vec<(&'a str, Finding)> {
+    let has_it = hosts.iter().find(|(_, examined)| examined.files.is_ok()).map(|&(host, _)| host);
     let mut findings = Vec::new();
     let mut first = None;
     for &(host, examined) in hosts {
         let files = match &examined.files {
-            Ok(files) => files.as_slice(),
+            Ok((files, _)) => files.as_slice(),
             Err(why) => {
-                let limits = "no node can start there";
-                findings.push((host, Finding::prevents(check, why.clone(), limits, "")));
+                let why = why.replace(elf::LOAD_ADVICE, advice);
+                let (found, remedy) = why.rsplit_once("; ").unwrap_or((&why, ""));
+                let remedy = match has_it.filter(|_| found.ends_with(NO_PROGRAM)) {
+                    Some(other) => format!("it is on {other}: copy it to the same place"),
+                    None => remedy.to_owned(),
+                };
+                findings.push((
+                    host,
+                    Finding::prevents(CHECK, found, "no node can start there", remedy),
+                ));
                 continue;
             }
         };
@@ -156,13 +168,26 @@ fn files<'a>(hosts: &[(&'a str, &Examined)]) -> Vec<(&'a str, Finding)> {
         let finding = match builds::difference(&[before, (host, files)]) {
             Some(why) => {
                 let (found, remedy) = why.rsplit_once("; ").unwrap_or((why.as_str(), ""));
-                Finding::prevents(check, found, "the job is refused", remedy)
+                Finding::prevents(CHECK, found, "the job is refused", remedy)
             }
-            None => Finding::fine(check, "the same build as on other hosts"),
+            None => Finding::fine(CHECK, "the same build as on other hosts"),
         };
         findings.push((host, finding));
     }
     findings
+}
+
+/// What else there is to say of the program: once, for it is the same on all hosts.
+fn remarks<'a>(hosts: &[(&'a str, &Examined)]) -> Vec<(&'a str, Finding)> {
+    let mut said: Vec<(&str, Finding)> = Vec::new();
+    for &(host, examined) in hosts {
+        for remark in examined.files.iter().flat_map(|(_, remarks)| remarks) {
+            if said.iter().all(|(_, known)| known != remark) {
+                said.push((host, remark.clone()));
+            }
+        }
+    }
+    said
 }
 
 /// Where the hosts would meet, if there are several; or which of them the others do not find.

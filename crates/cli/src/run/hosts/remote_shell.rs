@@ -4,10 +4,11 @@
 use super::super::control::printable;
 use super::super::error::LaunchError;
 use super::super::hostfile::Share;
-use super::super::options::PlaceArgs;
+use super::super::options::{PlaceArgs, Variable};
 use super::super::signalfd::Signals;
 use super::super::slurm::Allocation;
 use super::super::watchdog::Watchdog;
+use super::super::{elf, environment};
 use super::agent_handle::{AgentHandle, NOT_STARTED};
 use super::agents::Agents;
 use super::builds;
@@ -47,6 +48,8 @@ const POLL_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 pub(in super::super) struct LaunchContext<'a> {
     pub(in super::super) place: &'a PlaceArgs,
     pub(in super::super) shares: &'a [Share],
+    /// What `-x` passes to the program.
+    pub(in super::super) passed: &'a [Variable],
     /// What the hosts are of, if they are allocated.
     pub(in super::super) allocation: Option<&'a Allocation>,
     pub(in super::super) began: Instant,
@@ -133,11 +136,11 @@ impl LaunchContext<'_> {
         let has_failed = |answer: &Option<Result<T, LaunchError>>| matches!(answer, Some(Err(_)));
         let mut answers = self.receive(agents, pick, |answers| answers.iter().any(has_failed))?;
         for (answer, handle) in answers.iter_mut().zip(&agents.handles) {
-            if let Some(Err(LaunchError::Host { why, .. })) = answer
-                && why.starts_with(NOT_STARTED)
-            {
+            let Some(Err(LaunchError::Host { why, .. })) = answer else { continue };
+            if why.starts_with(NOT_STARTED) {
                 *why += &format!("; {}", self.advice(handle));
             }
+            *why = why.replace(elf::LOAD_ADVICE, environment::load_advice(self.passed));
         }
         answers.into_iter().flatten().collect()
     }
