@@ -206,7 +206,7 @@ fn launch(args: &RunArgs) -> Result<u8, LaunchError> {
                 memory_kills,
                 watchdog: containment.watchdog_mut(),
             };
-            Job::new(settings, signals, started).map_err(|e| refused("the event loop", e))
+            Job::new(settings, signals, started).map_err(|e| refused("the launcher", e))
         })
         .map(Job::run);
     if result.is_err() {
