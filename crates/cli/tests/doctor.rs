@@ -298,6 +298,20 @@ fn a_job_without_memory_objects_ends_with_the_cause_and_not_by_its_watchdog() {
 }
 
 #[test]
+fn a_call_that_a_filter_refuses_is_named_with_what_to_do() {
+    for (call, line) in [
+        (
+            libc::SYS_pidfd_open,
+            "boot Linux 5.3 or newer, or allow it in the container's seccomp profile",
+        ),
+        (libc::SYS_socketpair, "(os error 1); allow it in the container's seccomp profile"),
+    ] {
+        let ended = filtered(&format!("no-call-{call}"), call)(&["true"]);
+        assert!(ended.code == Some(125) && ended.line().ends_with(line), "{ended:?}");
+    }
+}
+
+#[test]
 fn ports_that_are_taken_are_counted() {
     let socket = std::net::TcpListener::bind("0.0.0.0:0").unwrap();
     let port = socket.local_addr().unwrap().port();
@@ -410,6 +424,11 @@ deaf) exec sleep 600;;
 small) ulimit -n 20;;
 early) export LD_PRELOAD=$HOSTS/clock.so;;
 slow) sleep 3;;
+other) echo; echo "Another program, version 7"; exit 0;;
+talks) echo "Another program, version 7"; exec sleep 600;;
+lacks) agent=${*#*\'}; exec bash -c "exec '/no/such/host${agent%%\'*}'";;
+no-proc) exec unshare --mount bash -c "mount -t tmpfs none /proc && $*";;
+fd77*) echo "ssh: connect to host $host: Network is unreachable" >&2; exit 255;;
 terminal) exec script -qec "$*" /dev/null;;
 esac
 exec env -u LD_LIBRARY_PATH PATH="$HOSTS/$host:$PATH" setsid -w bash -c "$*"
@@ -498,8 +517,17 @@ fn all_hosts_of_a_job_are_examined_and_compared() {
     assert_eq!(ended.out.matches("is not linked with Multigrain").count(), 1, "{ended:?}");
     assert_eq!(ended.code, Some(0), "{ended:?}");
 
+    let no_proc =
+        unshared("--mount", "mount -t tmpfs none /proc").is_some_and(|it| it.code == Some(0));
+    if no_proc && rustix::process::geteuid().is_root() {
+        let ended = look("--hosts a,no-proc");
+        let said = line(&ended, "prevents: no-proc: reached: no agent could be started");
+        assert!(said.contains("/proc/self/exe is missing: mount /proc"), "{said}");
+    }
+
     // Each of them is asked, whatever becomes of the others.
-    let ended = look("--hosts locked,old,deaf,small,early,a --boot-timeout 3");
+    let ended =
+        look("--hosts locked,old,deaf,small,early,other,talks,lacks,fd77::2:2,a --boot-timeout 3");
     assert_eq!(ended.code, Some(78), "{ended:?}");
     for (start, holds) in [
         (
@@ -508,6 +536,13 @@ fn all_hosts_of_a_job_are_examined_and_compared() {
         ),
         ("prevents: old: reached: ", "its multigrain is another than this one (1234 and build "),
         ("prevents: deaf: reached: ", "no answer in 3 s; no node runs there; try to log in there"),
+        ("prevents: other: reached: ", ", but 'Another program, version 7' was said; "),
+        ("prevents: talks: reached: ", "no answer in 3 s but 'Another program, version 7'; "),
+        ("prevents: lacks: reached: ", "; install this build there, at the same path: /"),
+        (
+            "prevents: fd77::2:2: reached: ",
+            ", or write [fd77::2]:2 if 2 slots at fd77::2 are meant",
+        ),
         ("prevents: small: file descriptors: ", "a process may have 20 (ulimit -Hn)"),
         (
             "prevents: early: clock: ",

@@ -237,6 +237,14 @@ fn an_agent_that_refuses_with_success_is_a_failure_in_plain_text() {
     );
 }
 
+#[test]
+fn a_program_that_another_host_lacks_may_be_here() {
+    let path = format!("{}:/usr/bin:/bin", hosts().join("a").display());
+    let ended = run(job("--hosts a,bare", "").arg("only-a").env("PATH", path));
+    let line = "multigrain: host bare: only-a: no such program; it is on this host: copy it to the same place";
+    assert_eq!((ended.code, ended.line()), (Some(127), line), "{ended:?}");
+}
+
 /// Its library was said to be missing there.
 #[test]
 fn a_host_without_descriptors_says_so() {

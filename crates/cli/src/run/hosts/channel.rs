@@ -97,6 +97,11 @@ impl AgentChannel {
         &mut self.inbox
     }
 
+    /// The same, to look at.
+    pub(super) fn unread(&self) -> &[u8] {
+        self.inbox.rest()
+    }
+
     /// Bytes that were read, and are not taken.
     pub(super) fn ahead(&self) -> usize {
         self.inbox.len()
