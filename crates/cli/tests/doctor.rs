@@ -7,7 +7,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use support::{Ended, multigrain, not_tried, run};
+use std::sync::OnceLock;
+use support::{Ended, does, multigrain, not_tried, run};
 
 /// A directory of this test's own.
 fn directory(name: &str) -> PathBuf {
@@ -447,39 +448,50 @@ int clock_gettime(clockid_t id, struct timespec *at) {
 }
 "#;
 
+/// Hosts that this script makes, and what is on them.
+fn hosts() -> &'static PathBuf {
+    static HOSTS: OnceLock<PathBuf> = OnceLock::new();
+    HOSTS.get_or_init(|| {
+        let place = directory("doctor-hosts");
+        for (name, text) in [
+            ("ssh", HOST),
+            ("a/program", "#!/bin/sh\necho one\n"),
+            ("b/program", "#!/bin/sh\necho two\n"),
+            ("b/only-b", "#!/bin/sh\necho two\n"),
+            ("part.c", "int part(void) { return 0; }\n"),
+            ("whole.c", "int part(void);\nint main(void) { return part(); }\n"),
+            ("clock.c", CLOCK),
+        ] {
+            let path = place.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, text).unwrap();
+            fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+        }
+        let compile = "set -e; cc -shared -fPIC clock.c -o clock.so; mkdir -p lib; \
+                       cc -shared -fPIC part.c -o lib/libpart.so; cc whole.c -Llib -lpart -o whole";
+        let compiled = Command::new("bash").current_dir(&place).args(["-c", compile]).status();
+        assert!(compiled.unwrap().success());
+        place
+    })
+}
+
+/// A command over these hosts, where they have a library that only a variable of this one leads to.
+fn over_hosts(words: &str, program: &[&str]) -> Ended {
+    let mut command = multigrain();
+    command.args(words.split_whitespace()).arg("--launcher-command").arg(hosts().join("ssh"));
+    command.env("HOSTS", hosts()).env("LD_LIBRARY_PATH", hosts().join("lib"));
+    run(command.current_dir(hosts()).args(program))
+}
+
 #[test]
 fn all_hosts_of_a_job_are_examined_and_compared() {
-    let place = directory("doctor-hosts");
-    for (name, text) in [
-        ("ssh", HOST),
-        ("a/program", "#!/bin/sh\necho one\n"),
-        ("b/program", "#!/bin/sh\necho two\n"),
-        ("b/only-b", "#!/bin/sh\necho two\n"),
-        ("part.c", "int part(void) { return 0; }\n"),
-        ("whole.c", "int part(void);\nint main(void) { return part(); }\n"),
-        ("clock.c", CLOCK),
-    ] {
-        let path = place.join(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(&path, text).unwrap();
-        fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
-    }
-    let cc = ["-shared", "-fPIC", "-o", "clock.so", "clock.c"];
-    let cc = Command::new("cc").current_dir(&place).args(cc).status();
-    assert!(cc.unwrap().success());
-    let look = |options: &str| {
-        let mut command = multigrain();
-        command.args(["doctor", "--launcher-command"]).arg(place.join("ssh"));
-        run(command.args(options.split_whitespace()).env("HOSTS", &place))
-    };
-
     let nosuch = ["doctor", "--hosts", "a,b", "--launcher-command", "nosuch x"];
     let ended = run(multigrain().args(nosuch));
     assert_eq!(ended.code, Some(78), "{ended:?}");
     let said = line(&ended, "prevents: b: reached: --launcher-command nosuch x: no such program");
     assert!(said.contains("; --launcher-command names a program of this host"), "{said}");
 
-    let ended = look("--hosts a:2,b -v");
+    let ended = over_hosts("doctor --hosts a:2,b -v", &[]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     for start in [
         "fine:     a: reached: its multigrain is the same as this one",
@@ -488,46 +500,21 @@ fn all_hosts_of_a_job_are_examined_and_compared() {
     ] {
         line(&ended, start);
     }
-
     // It was 2 s behind.
-    let ended = look("--hosts a,slow -v");
+    let ended = over_hosts("doctor --hosts a,slow -v", &[]);
     line(&ended, "fine:     a: clock: as here");
     line(&ended, "fine:     slow: clock: as here");
 
-    // A request that held a ^S kept its agent from saying a word until it gave up.
-    let ended = look("--hosts a,terminal -n 2 -t 19");
-    let said =
-        line(&ended, "prevents: terminal: reached: something on the way changes what it says");
-    let (what, remedy) = ("as a terminal does (ssh -t)", "; leave that out");
-    assert!(said.contains(what) && said.ends_with(remedy), "{said}");
+    let ended = over_hosts("doctor --hosts a,b --interface nix0", &[]);
+    let said = line(&ended, "prevents: a: meeting at: it has no address on the interface nix0");
+    assert!(said.contains("; nodes of other hosts do not find it; "), "{said}");
+}
 
-    let ended = look("--hosts a,b program");
-    let said = line(&ended, "prevents: b: program: the program ");
-    assert!(
-        said.contains(" on b is another than ") && said.ends_with("; put the same on all hosts"),
-        "{said}"
-    );
-    assert_eq!(ended.code, Some(78));
-    let ended = look("--hosts a,b only-there");
-    assert!(line(&ended, "prevents: a: program: ").contains("no such program"), "{ended:?}");
-    let ended = look("--hosts a,b only-b");
-    let said = line(&ended, "prevents: a: program: only-b: no such program; ");
-    assert!(said.ends_with("; it is on b: copy it to the same place"), "{said}");
-    let ended = look("--hosts a,b,c true");
-    assert_eq!(ended.out.matches("is not linked with Multigrain").count(), 1, "{ended:?}");
-    assert_eq!(ended.code, Some(0), "{ended:?}");
-
-    let no_proc =
-        unshared("--mount", "mount -t tmpfs none /proc").is_some_and(|it| it.code == Some(0));
-    if no_proc && rustix::process::geteuid().is_root() {
-        let ended = look("--hosts a,no-proc");
-        let said = line(&ended, "prevents: no-proc: reached: no agent could be started");
-        assert!(said.contains("/proc/self/exe is missing: mount /proc"), "{said}");
-    }
-
-    // Each of them is asked, whatever becomes of the others.
-    let ended =
-        look("--hosts locked,old,deaf,small,early,other,talks,lacks,fd77::2:2,a --boot-timeout 3");
+/// Each of them is asked, whatever becomes of the others.
+#[test]
+fn a_host_without_an_agent_or_with_little_is_named_with_what_to_do() {
+    let hosts = "locked,old,deaf,small,early,other,talks,lacks,fd77::2:2,a";
+    let ended = over_hosts(&format!("doctor --boot-timeout 3 --hosts {hosts}"), &[]);
     assert_eq!(ended.code, Some(78), "{ended:?}");
     for (start, holds) in [
         (
@@ -552,32 +539,54 @@ fn all_hosts_of_a_job_are_examined_and_compared() {
         assert!(line(&ended, start).contains(holds), "{start}: {ended:?}");
     }
     assert!(!ended.out.contains("prevents: a:"), "{ended:?}");
+    let no_proc = unshared("--mount", "mount -t tmpfs none /proc");
+    if rustix::process::geteuid().is_root() && no_proc.is_some_and(|it| it.code == Some(0)) {
+        let ended = over_hosts("doctor --hosts a,no-proc", &[]);
+        let said = line(&ended, "prevents: no-proc: reached: no agent could be started");
+        assert!(said.contains("/proc/self/exe is missing: mount /proc"), "{said}");
+    }
+}
 
-    // A library that is found here by a variable, which hosts do not have unless it is passed on.
-    let link =
-        "mkdir -p lib; cc -shared -fPIC part.c -o lib/libpart.so; cc whole.c -Llib -lpart -o whole";
+/// A request that held a ^S kept its agent from saying a word until it gave up, after 10 s.
+#[test]
+fn a_terminal_on_the_way_is_named_at_once() {
+    if !does("script --version") {
+        return not_tried("there is no script (util-linux)");
+    }
+    let ended = over_hosts("doctor --hosts a,terminal -n 2 -t 19", &[]);
+    let said =
+        line(&ended, "prevents: terminal: reached: something on the way changes what it says");
+    let (what, remedy) = ("as a terminal does (ssh -t)", "; leave that out");
+    assert!(said.contains(what) && said.ends_with(remedy), "{said}");
+}
+
+#[test]
+fn a_program_that_a_host_lacks_or_cannot_load_is_named_with_what_to_do() {
+    let ended = over_hosts("doctor --hosts a,b", &["program"]);
+    let said = line(&ended, "prevents: b: program: the program ");
     assert!(
-        Command::new("bash").current_dir(&place).args(["-c", link]).status().unwrap().success()
+        said.contains(" on b is another than ") && said.ends_with("; put the same on all hosts"),
+        "{said}"
     );
-    let with_library = |words: &str| {
-        let mut command = multigrain();
-        command.args(words.split_whitespace()).arg("--launcher-command").arg(place.join("ssh"));
-        command.env("HOSTS", &place).env("LD_LIBRARY_PATH", place.join("lib"));
-        run(command.current_dir(&place).arg("./whole"))
-    };
-    let ended = with_library("doctor --hosts a,b");
+    assert_eq!(ended.code, Some(78));
+    let ended = over_hosts("doctor --hosts a,b", &["only-there"]);
+    assert!(line(&ended, "prevents: a: program: ").contains("no such program"), "{ended:?}");
+    let ended = over_hosts("doctor --hosts a,b", &["only-b"]);
+    let said = line(&ended, "prevents: a: program: only-b: no such program; ");
+    assert!(said.ends_with("; it is on b: copy it to the same place"), "{said}");
+    let ended = over_hosts("doctor --hosts a,b,c", &["true"]);
+    assert_eq!(ended.out.matches("is not linked with Multigrain").count(), 1, "{ended:?}");
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+
+    let ended = over_hosts("doctor --hosts a,b", &["./whole"]);
     assert_eq!(ended.code, Some(78), "{ended:?}");
     let advice = "; -x LD_LIBRARY_PATH passes on what is set here, or link it with -Wl,-rpath";
     assert!(line(&ended, "prevents: a: program: ./whole: ").ends_with(advice), "{ended:?}");
-    let ended = with_library("run --hosts a,b");
+    let ended = over_hosts("run --hosts a,b", &["./whole"]);
     assert!(ended.line().ends_with(advice), "{ended:?}");
-    let ended = with_library("doctor -x LD_LIBRARY_PATH --hosts a,b -v");
+    let ended = over_hosts("doctor -x LD_LIBRARY_PATH --hosts a,b -v", &["./whole"]);
     line(&ended, "fine:     a: program: the same build as on other hosts");
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    let ended = with_library("run -x LD_LIBRARY_PATH --hosts a,b");
+    let ended = over_hosts("run -x LD_LIBRARY_PATH --hosts a,b", &["./whole"]);
     assert_eq!((ended.code, ended.own_lines().len()), (Some(0), 0), "{ended:?}");
-
-    let ended = look("--hosts a,b --interface nix0");
-    let said = line(&ended, "prevents: a: meeting at: it has no address on the interface nix0");
-    assert!(said.contains("; nodes of other hosts do not find it; "), "{said}");
 }

@@ -22,10 +22,11 @@ const NO_PROC: &str = "/proc/self/exe is missing: mount /proc (mount -t proc pro
 /// # Errors
 /// It cannot be read.
 pub(crate) fn own() -> io::Result<String> {
-    of(Path::new("/proc/self/exe")).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => io::Error::new(error.kind(), NO_PROC),
-        _ => error,
-    })
+    let lacks_proc = |error: io::Error| match error.kind() == io::ErrorKind::NotFound {
+        true => io::Error::new(error.kind(), NO_PROC),
+        false => error,
+    };
+    of(Path::new("/proc/self/exe")).map_err(lacks_proc)
 }
 
 /// The program, and the library it would be run with in this environment, if it is linked with it.
