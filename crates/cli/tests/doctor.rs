@@ -7,7 +7,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use support::{Ended, multigrain, not_tried, run};
+use std::sync::OnceLock;
+use support::{Ended, does, multigrain, not_tried, run};
 
 /// A directory of this test's own.
 fn directory(name: &str) -> PathBuf {
@@ -298,6 +299,20 @@ fn a_job_without_memory_objects_ends_with_the_cause_and_not_by_its_watchdog() {
 }
 
 #[test]
+fn a_call_that_a_filter_refuses_is_named_with_what_to_do() {
+    for (call, line) in [
+        (
+            libc::SYS_pidfd_open,
+            "boot Linux 5.3 or newer, or allow it in the container's seccomp profile",
+        ),
+        (libc::SYS_socketpair, "(os error 1); allow it in the container's seccomp profile"),
+    ] {
+        let ended = filtered(&format!("no-call-{call}"), call)(&["true"]);
+        assert!(ended.code == Some(125) && ended.line().ends_with(line), "{ended:?}");
+    }
+}
+
+#[test]
 fn ports_that_are_taken_are_counted() {
     let socket = std::net::TcpListener::bind("0.0.0.0:0").unwrap();
     let port = socket.local_addr().unwrap().port();
@@ -335,7 +350,7 @@ fn a_program_that_cannot_be_loaded_prevents_a_job() {
     for (program, why, code) in [
         ("no-library", "libpart.so: cannot open shared object file", 127),
         ("no-loader", "the interpreter its first line or its ELF header names is missing", 127),
-        ("cut", "its end is missing; copy or link it again", 126),
+        ("cut", "not a program this machine can execute: its end is missing", 126),
     ] {
         let ended = says(&format!("$D ./{program}"));
         let start = format!("prevents: this host: program: ./{program}: ");
@@ -345,6 +360,46 @@ fn a_program_that_cannot_be_loaded_prevents_a_job() {
         assert_eq!(ended.code, Some(code), "{ended:?}");
         let lines = ended.err.lines().filter(|line| line.contains(why)).count();
         assert!(lines == 1 || (lines == 2 && program == "no-library"), "{ended:?}");
+    }
+}
+
+/// Of each of these the doctor said that all is well.
+#[test]
+fn what_is_no_program_and_what_knows_nothing_of_multigrain_is_named() {
+    let directory = directory("programs");
+    let script = format!(
+        "set -e; cd {}; echo 'int main(void) {{ return 0; }}' > plain.c; cc plain.c -o plain; \
+         cc -shared -fPIC plain.c -o library.so; echo 'echo hello' > text; chmod +x text; \
+         cp plain class; printf '\\7' | dd of=class bs=1 seek=4 conv=notrunc; \
+         cp plain headers; printf '\\0\\0' | dd of=headers bs=1 seek=56 conv=notrunc",
+        directory.display()
+    );
+    let built = behind(&script);
+    assert_eq!(built.code, Some(0), "{built:?}");
+    let says = |command: &str| behind(&format!("cd {}; $D {command}", directory.display()));
+    const BROKEN: &str = "its ELF header makes no sense; no node can start; copy or link it again";
+    for (program, line_of_it) in [
+        ("./library.so", "it is a shared library; no node can start; name a program that uses it"),
+        ("./class", BROKEN),
+        ("./headers", BROKEN),
+    ] {
+        let ended = says(program);
+        assert_eq!(ended.code, Some(78), "{ended:?}");
+        let start = format!("prevents: this host: program: {program}: ");
+        assert_eq!(line(&ended, &start), format!("{start}{line_of_it}"));
+    }
+    for (program, found) in [
+        ("./text", "is text without #!; /bin/sh runs it as a script; write #!/bin/sh in its "),
+        ("./plain", "is not linked with Multigrain; its nodes are as many copies that share "),
+    ] {
+        let ended = says(program);
+        assert_eq!(ended.code, Some(0), "it runs: {ended:?}");
+        line(&ended, &format!("limits:   this host: program: {program} {found}"));
+    }
+    let command = env!("CARGO_BIN_EXE_multigrain");
+    for fine in [&format!("-v {command}"), "-v --sysv ./plain", "-v /usr/bin/ldd"] {
+        let ended = says(fine);
+        line(&ended, "fine:     this host: program: can be executed");
     }
 }
 
@@ -369,8 +424,15 @@ old) echo "multigrain agent, build 1234"; exec cat;;
 deaf) exec sleep 600;;
 small) ulimit -n 20;;
 early) export LD_PRELOAD=$HOSTS/clock.so;;
+slow) sleep 3;;
+other) echo; echo "Another program, version 7"; exit 0;;
+talks) echo "Another program, version 7"; exec sleep 600;;
+lacks) agent=${*#*\'}; exec bash -c "exec '/no/such/host${agent%%\'*}'";;
+no-proc) exec unshare --mount bash -c "mount -t tmpfs none /proc && $*";;
+fd77*) echo "ssh: connect to host $host: Network is unreachable" >&2; exit 255;;
+terminal) exec script -qec "$*" /dev/null;;
 esac
-exec env PATH="$HOSTS/$host:$PATH" setsid -w bash -c "$*"
+exec env -u LD_LIBRARY_PATH PATH="$HOSTS/$host:$PATH" setsid -w bash -c "$*"
 "#;
 
 /// The clock of one host: forty days behind.
@@ -386,36 +448,50 @@ int clock_gettime(clockid_t id, struct timespec *at) {
 }
 "#;
 
+/// Hosts that this script makes, and what is on them.
+fn hosts() -> &'static PathBuf {
+    static HOSTS: OnceLock<PathBuf> = OnceLock::new();
+    HOSTS.get_or_init(|| {
+        let place = directory("doctor-hosts");
+        for (name, text) in [
+            ("ssh", HOST),
+            ("a/program", "#!/bin/sh\necho one\n"),
+            ("b/program", "#!/bin/sh\necho two\n"),
+            ("b/only-b", "#!/bin/sh\necho two\n"),
+            ("part.c", "int part(void) { return 0; }\n"),
+            ("whole.c", "int part(void);\nint main(void) { return part(); }\n"),
+            ("clock.c", CLOCK),
+        ] {
+            let path = place.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, text).unwrap();
+            fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+        }
+        let compile = "set -e; cc -shared -fPIC clock.c -o clock.so; mkdir -p lib; \
+                       cc -shared -fPIC part.c -o lib/libpart.so; cc whole.c -Llib -lpart -o whole";
+        let compiled = Command::new("bash").current_dir(&place).args(["-c", compile]).status();
+        assert!(compiled.unwrap().success());
+        place
+    })
+}
+
+/// A command over these hosts, where they have a library that only a variable of this one leads to.
+fn over_hosts(words: &str, program: &[&str]) -> Ended {
+    let mut command = multigrain();
+    command.args(words.split_whitespace()).arg("--launcher-command").arg(hosts().join("ssh"));
+    command.env("HOSTS", hosts()).env("LD_LIBRARY_PATH", hosts().join("lib"));
+    run(command.current_dir(hosts()).args(program))
+}
+
 #[test]
 fn all_hosts_of_a_job_are_examined_and_compared() {
-    let place = directory("doctor-hosts");
-    for (name, text) in [
-        ("ssh", HOST),
-        ("a/program", "#!/bin/sh\necho one\n"),
-        ("b/program", "#!/bin/sh\necho two\n"),
-        ("clock.c", CLOCK),
-    ] {
-        let path = place.join(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(&path, text).unwrap();
-        fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
-    }
-    let cc = ["-shared", "-fPIC", "-o", "clock.so", "clock.c"];
-    let cc = Command::new("cc").current_dir(&place).args(cc).status();
-    assert!(cc.unwrap().success());
-    let look = |options: &str| {
-        let mut command = multigrain();
-        command.args(["doctor", "--launcher-command"]).arg(place.join("ssh"));
-        run(command.args(options.split_whitespace()).env("HOSTS", &place))
-    };
-
     let nosuch = ["doctor", "--hosts", "a,b", "--launcher-command", "nosuch x"];
     let ended = run(multigrain().args(nosuch));
     assert_eq!(ended.code, Some(78), "{ended:?}");
     let said = line(&ended, "prevents: b: reached: --launcher-command nosuch x: no such program");
     assert!(said.contains("; --launcher-command names a program of this host"), "{said}");
 
-    let ended = look("--hosts a:2,b -v");
+    let ended = over_hosts("doctor --hosts a:2,b -v", &[]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     for start in [
         "fine:     a: reached: its multigrain is the same as this one",
@@ -424,19 +500,21 @@ fn all_hosts_of_a_job_are_examined_and_compared() {
     ] {
         line(&ended, start);
     }
+    // It was 2 s behind.
+    let ended = over_hosts("doctor --hosts a,slow -v", &[]);
+    line(&ended, "fine:     a: clock: as here");
+    line(&ended, "fine:     slow: clock: as here");
 
-    let ended = look("--hosts a,b program");
-    let said = line(&ended, "prevents: b: program: the program ");
-    assert!(
-        said.contains(" on b is another than ") && said.ends_with("; put the same on all hosts"),
-        "{said}"
-    );
-    assert_eq!(ended.code, Some(78));
-    let ended = look("--hosts a,b only-there");
-    assert!(line(&ended, "prevents: a: program: ").contains("no such program"), "{ended:?}");
+    let ended = over_hosts("doctor --hosts a,b --interface nix0", &[]);
+    let said = line(&ended, "prevents: a: meeting at: it has no address on the interface nix0");
+    assert!(said.contains("; nodes of other hosts do not find it; "), "{said}");
+}
 
-    // Each of them is asked, whatever becomes of the others.
-    let ended = look("--hosts locked,old,deaf,small,early,a --boot-timeout 3");
+/// Each of them is asked, whatever becomes of the others.
+#[test]
+fn a_host_without_an_agent_or_with_little_is_named_with_what_to_do() {
+    let hosts = "locked,old,deaf,small,early,other,talks,lacks,fd77::2:2,a";
+    let ended = over_hosts(&format!("doctor --boot-timeout 3 --hosts {hosts}"), &[]);
     assert_eq!(ended.code, Some(78), "{ended:?}");
     for (start, holds) in [
         (
@@ -445,6 +523,13 @@ fn all_hosts_of_a_job_are_examined_and_compared() {
         ),
         ("prevents: old: reached: ", "its multigrain is another than this one (1234 and build "),
         ("prevents: deaf: reached: ", "no answer in 3 s; no node runs there; try to log in there"),
+        ("prevents: other: reached: ", ", but 'Another program, version 7' was said; "),
+        ("prevents: talks: reached: ", "no answer in 3 s but 'Another program, version 7'; "),
+        ("prevents: lacks: reached: ", "; install this build there, at the same path: /"),
+        (
+            "prevents: fd77::2:2: reached: ",
+            ", or write [fd77::2]:2 if 2 slots at fd77::2 are meant",
+        ),
         ("prevents: small: file descriptors: ", "a process may have 20 (ulimit -Hn)"),
         (
             "prevents: early: clock: ",
@@ -454,8 +539,54 @@ fn all_hosts_of_a_job_are_examined_and_compared() {
         assert!(line(&ended, start).contains(holds), "{start}: {ended:?}");
     }
     assert!(!ended.out.contains("prevents: a:"), "{ended:?}");
+    let no_proc = unshared("--mount", "mount -t tmpfs none /proc");
+    if rustix::process::geteuid().is_root() && no_proc.is_some_and(|it| it.code == Some(0)) {
+        let ended = over_hosts("doctor --hosts a,no-proc", &[]);
+        let said = line(&ended, "prevents: no-proc: reached: no agent could be started");
+        assert!(said.contains("/proc/self/exe is missing: mount /proc"), "{said}");
+    }
+}
 
-    let ended = look("--hosts a,b --interface nix0");
-    let said = line(&ended, "prevents: a: meeting at: it has no address on the interface nix0");
-    assert!(said.contains("; nodes of other hosts do not find it; "), "{said}");
+/// A request that held a ^S kept its agent from saying a word until it gave up, after 10 s.
+#[test]
+fn a_terminal_on_the_way_is_named_at_once() {
+    if !does("script --version") {
+        return not_tried("there is no script (util-linux)");
+    }
+    let ended = over_hosts("doctor --hosts a,terminal -n 2 -t 19", &[]);
+    let said =
+        line(&ended, "prevents: terminal: reached: something on the way changes what it says");
+    let (what, remedy) = ("as a terminal does (ssh -t)", "; leave that out");
+    assert!(said.contains(what) && said.ends_with(remedy), "{said}");
+}
+
+#[test]
+fn a_program_that_a_host_lacks_or_cannot_load_is_named_with_what_to_do() {
+    let ended = over_hosts("doctor --hosts a,b", &["program"]);
+    let said = line(&ended, "prevents: b: program: the program ");
+    assert!(
+        said.contains(" on b is another than ") && said.ends_with("; put the same on all hosts"),
+        "{said}"
+    );
+    assert_eq!(ended.code, Some(78));
+    let ended = over_hosts("doctor --hosts a,b", &["only-there"]);
+    assert!(line(&ended, "prevents: a: program: ").contains("no such program"), "{ended:?}");
+    let ended = over_hosts("doctor --hosts a,b", &["only-b"]);
+    let said = line(&ended, "prevents: a: program: only-b: no such program; ");
+    assert!(said.ends_with("; it is on b: copy it to the same place"), "{said}");
+    let ended = over_hosts("doctor --hosts a,b,c", &["true"]);
+    assert_eq!(ended.out.matches("is not linked with Multigrain").count(), 1, "{ended:?}");
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+
+    let ended = over_hosts("doctor --hosts a,b", &["./whole"]);
+    assert_eq!(ended.code, Some(78), "{ended:?}");
+    let advice = "; -x LD_LIBRARY_PATH passes on what is set here, or link it with -Wl,-rpath";
+    assert!(line(&ended, "prevents: a: program: ./whole: ").ends_with(advice), "{ended:?}");
+    let ended = over_hosts("run --hosts a,b", &["./whole"]);
+    assert!(ended.line().ends_with(advice), "{ended:?}");
+    let ended = over_hosts("doctor -x LD_LIBRARY_PATH --hosts a,b -v", &["./whole"]);
+    line(&ended, "fine:     a: program: the same build as on other hosts");
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let ended = over_hosts("run -x LD_LIBRARY_PATH --hosts a,b", &["./whole"]);
+    assert_eq!((ended.code, ended.own_lines().len()), (Some(0), 0), "{ended:?}");
 }

@@ -87,6 +87,7 @@ fn nodes_of_hosts_have_certificates_of_one_authority_whether_or_not_they_encrypt
 /// A job whose nodes do what DEED says: count, if nothing.
 fn nodes(options: &str) -> Command {
     let mut command = job(&format!("{options} -x DEED"), "");
+    command.env("DEED", "");
     command.arg("--").arg(std::env::current_exe().unwrap());
     command.args(["--exact", "node", "--ignored", "--nocapture", "--test-threads", "1"]);
     command
@@ -250,6 +251,14 @@ fn an_agent_that_refuses_with_success_is_a_failure_in_plain_text() {
         (Some(125), "multigrain: host liar: ?[31mred"),
         "{ended:?}"
     );
+}
+
+#[test]
+fn a_program_that_another_host_lacks_may_be_here() {
+    let path = format!("{}:/usr/bin:/bin", hosts().join("a").display());
+    let ended = run(job("--hosts a,bare", "").arg("only-a").env("PATH", path));
+    let line = "multigrain: host bare: only-a: no such program; it is on this host: copy it to the same place";
+    assert_eq!((ended.code, ended.line()), (Some(127), line), "{ended:?}");
 }
 
 /// Its library was said to be missing there.

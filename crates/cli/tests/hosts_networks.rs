@@ -62,11 +62,9 @@ fn deed(job: &Job) -> Result<()> {
 /// A long job, when all its nodes count.
 fn counting(network: &Network, options: &str, idle: bool) -> Running {
     let nodes = options.split(',').count();
-    let mut command = network.nodes(&format!("{options} --timeout 60 -x SECONDS_LONG -x IDLE"));
+    let idle = if idle { "-x IDLE=1" } else { "" };
+    let mut command = network.nodes(&format!("{options} --timeout 60 -x SECONDS_LONG {idle}"));
     command.env("SECONDS_LONG", LONG).env_remove("IDLE");
-    if idle {
-        command.env("IDLE", "1");
-    }
     let mut job = start(&mut command);
     let mut started = 0;
     while started < nodes {

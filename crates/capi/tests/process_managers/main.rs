@@ -128,11 +128,15 @@ fn an_environment_that_makes_no_sense_is_named() {
         (&all[..], "PMI_FD: descriptor 0 is not the socket of mpiexec or srun"),
         (&[all[0], all[1], ("PMI_FD", "77")], "PMI_FD: descriptor 77 is not the socket"),
         (&[all[0], all[1], ("PMI_FD", "-1")], "PMI_FD cannot be -1"),
-        (&[("PMI_RANK", "2"), all[1], all[2]], "PMI_RANK 2 is no rank of PMI_SIZE 2 processes"),
+        (
+            &[("PMI_RANK", "2"), all[1], all[2]],
+            "PMI_RANK 2 is no rank of PMI_SIZE 2 processes; unset the variables PMI_*",
+        ),
         (&[("PMI_RANK", "x"), all[1], all[2]], "PMI_RANK cannot be x"),
         (
             &[("PMI_PORT", "127.0.0.1:1"), ("PMI_ID", "0")],
-            "PMI_PORT: the process manager at 127.0.0.1:1",
+            "PMI_PORT: the process manager at 127.0.0.1:1 cannot be reached (Connection refused (os error 111)); unset the \
+             variables PMI_*",
         ),
         (
             &[("SLURM_STEP_NUM_TASKS", "2"), ("SLURM_PROCID", "1")],

@@ -6,7 +6,6 @@ use super::error::LaunchError;
 use super::needed_calls::needed_calls;
 use super::watchdog::{Ward, Watchdog};
 use super::{leftovers, say};
-use rustix::io::Errno;
 use rustix::process::{PidfdFlags, getpid, pidfd_open, set_child_subreaper};
 use std::path::Path;
 
@@ -26,19 +25,10 @@ impl Containment {
         mark: &str,
         nodes: u32,
     ) -> Result<Self, LaunchError> {
-        needed_calls().map_err(|(name, error)| {
-            let what = format!("{name}, which this system or a filter of it refuses");
-            LaunchError::system(what, nodes, error)
-        })?;
-        let own = pidfd_open(getpid(), PidfdFlags::empty()).map_err(|error| {
-            let what = match error {
-                Errno::MFILE | Errno::NFILE => "a process descriptor",
-                _ => {
-                    "a process descriptor (pidfd_open, which this system or a filter of it refuses)"
-                }
-            };
-            LaunchError::system(what, nodes, error)
-        })?;
+        needed_calls()
+            .map_err(|(name, error)| LaunchError::needed_call(name, nodes, error.into()))?;
+        let own = pidfd_open(getpid(), PidfdFlags::empty())
+            .map_err(|error| LaunchError::needed_call("pidfd_open", nodes, error.into()))?;
         let group = Cgroup::planned(name);
         let watchdog = Watchdog::start(ward, mark, own, group.as_ref())
             .map_err(|error| LaunchError::system("the watchdog process", nodes, error))?;

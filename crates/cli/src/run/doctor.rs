@@ -4,12 +4,13 @@ use super::containment::Containment;
 use super::error::LaunchError;
 use super::hostfile::Share;
 use super::hosts::{Findings, LaunchContext, examine};
-use super::options::PlaceArgs;
+use super::options::{PlaceArgs, Variable, parse_variable};
+use super::program_check::{self, CHECK};
 use super::say;
 use super::signalfd::Signals;
 use super::slurm::Allocation;
 use super::watchdog::Ward;
-use super::{abort_on_panic, environment, program};
+use super::{abort_on_panic, environment, variables};
 use crate::host::{self, Finding, Level, Needs};
 use crate::output_errors;
 use clap::Args;
@@ -49,6 +50,10 @@ pub(crate) struct DoctorArgs {
     #[arg(long)]
     sysv: bool,
 
+    /// Gives the program a variable, as `multigrain run` would: LD_LIBRARY_PATH, for one. May be repeated.
+    #[arg(short = 'x', long = "env", value_name = "VAR[=VALUE]", value_parser = parse_variable)]
+    env: Vec<Variable>,
+
     /// The program of the job, which all hosts should have alike; its arguments are not looked at.
     #[arg(value_name = "PROGRAM", trailing_var_arg = true)]
     command: Vec<PathBuf>,
@@ -57,7 +62,7 @@ pub(crate) struct DoctorArgs {
 /// Checks, and says what was found.
 pub(crate) fn doctor(args: &mut DoctorArgs) -> ExitCode {
     abort_on_panic();
-    let begins = args.place.take_variables(true);
+    let begins = variables::look_at(&args.env).and_then(|()| args.place.take_variables(true));
     let said = begins.and_then(|()| look(args)).map(|findings| {
         let text = if args.json { as_json(&findings) } else { as_text(&findings, args.verbose) };
         let prevented = worst(&findings) == Level::Prevents;
@@ -94,12 +99,19 @@ fn look(args: &DoctorArgs) -> Result<Findings, LaunchError> {
     };
     let Some(shares) = shares else {
         let mut findings = host::examine(&needs(all));
-        findings.extend(args.command.first().map(|path| {
-            match program::loadable(path.as_os_str()) {
-                Ok(_) => Finding::fine("program", "can be executed"),
-                Err(why) => Finding::prevents("program", why, "no node can start", ""),
+        if let Some(program) = args.command.first() {
+            let variables = environment::passed(&args.env);
+            match program_check::check(program.as_os_str(), &variables, args.sysv) {
+                Ok((_, remarks)) if remarks.is_empty() => {
+                    findings.push(Finding::fine(CHECK, "can be executed"));
+                }
+                Ok((_, remarks)) => findings.extend(remarks),
+                Err(why) => {
+                    let (found, remedy) = why.rsplit_once("; ").unwrap_or((&why, ""));
+                    findings.push(Finding::prevents(CHECK, found, "no node can start", remedy));
+                }
             }
-        }));
+        }
         return Ok(vec![("this host".to_owned(), findings)]);
     };
     look_elsewhere(args, (&shares, allocation.as_ref()), |share| needs(share.nodes()))
@@ -120,6 +132,7 @@ fn look_elsewhere(
     let context = LaunchContext {
         place: &args.place,
         shares,
+        passed: &args.env,
         allocation,
         began: Instant::now(),
         timeout: None,

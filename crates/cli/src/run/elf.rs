@@ -1,9 +1,9 @@
 //! What an ELF file says of itself: its loader, whether all of it is there, and what its loader says of its libraries.
 
 use object::LittleEndian;
-use object::elf::{FileHeader64, PT_INTERP, PT_LOAD};
-use object::read::ReadCache;
+use object::elf::{ELFCLASS32, ET_DYN, ET_EXEC, FileHeader64, PT_INTERP, PT_LOAD};
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
+use object::read::{ReadCache, ReadRef};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
@@ -41,6 +41,45 @@ impl Segments {
 /// Whether a program of so many bytes ends before what the kernel maps of it.
 pub(super) fn is_cut_off(program: &Path, bytes: u64) -> bool {
     Segments::of(program).is_some_and(|segments| segments.end > bytes)
+}
+
+/// Why a file that begins as ELF files do is no program, though its end is there; of 32 bits the kernel knows.
+pub(super) fn fault(file: &Path) -> Option<&'static str> {
+    const BROKEN: &str = "its ELF header makes no sense; copy or link it again";
+    const LIBRARY: &str = "it is a shared library; name a program that uses it";
+    let cache = ReadCache::new(File::open(file).ok()?);
+    let class = cache.read_bytes_at(0, 5).ok()?.strip_prefix(b"\x7fELF")?;
+    if class == [ELFCLASS32.0] {
+        return None;
+    }
+    let Ok(header) = FileHeader64::<LittleEndian>::parse(&cache) else { return Some(BROKEN) };
+    let Ok(segments) = header.program_headers(LittleEndian, &cache) else { return Some(BROKEN) };
+    let has = |kind| segments.iter().any(|segment| segment.p_type(LittleEndian) == kind);
+    let kind = header.e_type(LittleEndian);
+    if !has(PT_LOAD) || (kind != ET_EXEC && kind != ET_DYN) {
+        return Some(BROKEN);
+    }
+    let begins_nowhere = header.e_entry(LittleEndian) == 0 && !has(PT_INTERP);
+    (kind == ET_DYN && begins_nowhere).then_some(LIBRARY)
+}
+
+/// Whether a program has the runtime in itself, as one in Rust has.
+fn contains_us(program: &Path) -> bool {
+    let constants = || {
+        let cache = ReadCache::new(File::open(program).ok()?);
+        let header = FileHeader64::<LittleEndian>::parse(&cache).ok()?;
+        let sections = header.sections(LittleEndian, &cache).ok()?;
+        let (_, constants) = sections.section_by_name(LittleEndian, b".rodata")?;
+        Some(constants.data(LittleEndian, &cache).ok()?.to_vec())
+    };
+    let name = b"MULTIGRAIN_PEERS";
+    constants().is_some_and(|of| of.windows(name.len()).any(|word| word == name))
+}
+
+/// Whether an ELF program neither has the runtime nor is given it by its loader, of whose list this is the output.
+pub(super) fn is_without_us(program: &Path, listed: Option<&Output>) -> bool {
+    let has_library = |of: &Output| of.stdout.windows(LIBRARY.len()).any(|name| name == LIBRARY);
+    Segments::of(program).is_some() && !listed.is_some_and(has_library) && !contains_us(program)
 }
 
 /// The dynamic loader that a program names.
@@ -85,12 +124,7 @@ pub(super) fn listed_libraries(
     command.stdin(Stdio::null()).output().map(Some)
 }
 
-/// Why the program cannot be loaded here, in the words of its loader.
-pub(super) fn refused_by_loader(program: &Path) -> Option<String> {
-    refusal(program, &listed_libraries(program, &[]).ok()??)
-}
-
-/// The same of what the loader has answered.
+/// Why the program cannot be loaded here, in the words of its loader, if it has any.
 pub(super) fn refusal(program: &Path, Output { status, stderr, .. }: &Output) -> Option<String> {
     let said = String::from_utf8_lossy(stderr);
     let line = said.lines().find(|line| !line.trim().is_empty()).filter(|_| !status.success())?;

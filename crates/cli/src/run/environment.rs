@@ -1,5 +1,6 @@
 //! The environment variables that tell a node about its job: the contract with the runtime.
 
+use super::elf;
 use super::options::{self, RunArgs, Variable, name_of};
 use super::races::Check;
 use multigrain_runtime::Config;
@@ -76,6 +77,28 @@ pub(super) fn for_hosts(args: &RunArgs) -> Vec<(String, String)> {
     let passed = args.env.iter().filter(|variable| variable.value.is_none());
     let passed = passed.filter_map(|one| Some((one.name.clone(), env::var(&one.name).ok()?)));
     own.chain(passed).chain(chosen(args)).collect()
+}
+
+/// What `-x` gives a program.
+pub(super) fn passed(env: &[Variable]) -> Vec<(String, String)> {
+    let value = |one: &Variable| one.value.clone().or_else(|| env::var(&one.name).ok());
+    env.iter().filter_map(|one| Some((one.name.clone(), value(one)?))).collect()
+}
+
+/// What to do where the loader on another host lacks a library.
+pub(super) fn load_advice(env: &[Variable]) -> &'static str {
+    let name = "LD_LIBRARY_PATH";
+    let is_set = env::var_os(name).is_some_and(|value| !value.is_empty());
+    match is_set && env.iter().all(|variable| variable.name != name) {
+        true => "-x LD_LIBRARY_PATH passes on what is set here, or link it with -Wl,-rpath",
+        false => elf::LOAD_ADVICE,
+    }
+}
+
+/// Names of `-x` that this environment lacks, where it is to have them.
+pub(super) fn lacking(env: &[Variable]) -> impl Iterator<Item = &str> {
+    let lacks = |one: &&Variable| one.value.is_none() && env::var_os(&one.name).is_none();
+    env.iter().filter(lacks).map(|one| one.name.as_str())
 }
 
 /// `-x` with a value, and options that nodes learn of by variables.

@@ -8,12 +8,15 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// How a program is said to be missing, behind its name.
+pub(super) const NO_PROGRAM: &str = ": no such program";
+
 /// One line for stderr, and an exit code.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub(super) enum LaunchError {
     /// No such file.
-    #[error("{program}: no such program{hint}")]
+    #[error("{program}{NO_PROGRAM}{hint}")]
     NoProgram {
         /// As the user wrote it.
         program: String,
@@ -106,6 +109,17 @@ pub(super) enum LaunchError {
     /// Options, or variables instead of them, that every node would refuse.
     #[error("{0}")]
     Refused(String),
+    /// A system call that jobs need is not to be had.
+    #[error(
+        "{call}, which this system or a filter of it refuses: {source}; {}allow it in the container's seccomp profile",
+        if *call == "pidfd_open" { "boot Linux 5.3 or newer, or " } else { "" }
+    )]
+    NeededCall {
+        /// Its name.
+        call: &'static str,
+        /// Why it failed.
+        source: io::Error,
+    },
     /// Anything else the system refused.
     #[error("{what}: {source}")]
     System {
@@ -133,6 +147,7 @@ impl LaunchError {
             | Self::Processes { .. }
             | Self::Tasks { .. }
             | Self::Loopback { .. }
+            | Self::NeededCall { .. }
             | Self::System { .. } => LAUNCHER_FAILED,
         }
     }
@@ -140,6 +155,14 @@ impl LaunchError {
     /// Something on one host.
     pub(super) fn of_host(host: &str, code: u8, why: String) -> Self {
         Self::Host { host: host.to_owned(), code, why }
+    }
+
+    /// The same of a system call that a filter may refuse.
+    pub(super) fn needed_call(call: &'static str, nodes: u32, source: io::Error) -> Self {
+        match source.raw_os_error() {
+            Some(libc::EMFILE | libc::ENFILE | libc::EAGAIN) => Self::system(call, nodes, source),
+            Some(_) | None => Self::NeededCall { call, source },
+        }
     }
 
     /// The same where a node's listening socket cannot be had.
@@ -176,7 +199,7 @@ mod tests {
 
     #[test]
     fn a_limit_of_processes_is_named() {
-        for what in ["the watchdog process", "the event loop"] {
+        for what in ["the watchdog process", "the launcher"] {
             let error = LaunchError::system(what, 2, io::Error::from_raw_os_error(libc::EAGAIN));
             let line = format!(
                 "{what}: no more processes or threads; raise the limit (ulimit -u, or pids.max of the control group)"

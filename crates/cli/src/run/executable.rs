@@ -54,7 +54,17 @@ pub(super) fn refusal(file: &Path) -> Option<&'static str> {
     (!others_are_registered()).then_some(why)
 }
 
-/// The same by its first bytes and its size.
+/// Whether a file is text that does not say what runs it.
+pub(super) fn is_text_without_interpreter(file: &Path) -> bool {
+    let is_text = |begin: &Vec<u8>| {
+        !begin.starts_with(b"#!")
+            && !begin.starts_with(b"\x7fELF")
+            && refusal_of(begin, 0).is_none()
+    };
+    beginning(file).as_ref().is_some_and(is_text)
+}
+
+/// Why the kernel will not execute a file, by its first bytes and its size.
 fn refusal_of(begin: &[u8], bytes: u64) -> Option<&'static str> {
     if !begin.starts_with(b"\x7fELF") {
         let is_text = |byte: &u8| !byte.is_ascii_control() || (7..14).contains(byte) || *byte == 27;

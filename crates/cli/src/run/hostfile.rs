@@ -75,6 +75,9 @@ impl HostList {
             let mut words = line.split_whitespace();
             let Some(name) = words.next() else { continue };
             let wrong = |why: String| at(format!(", line {number}: {why}"));
+            if name.contains(',') {
+                return Err(wrong(format!("'{name}' is no host; write one a line")));
+            }
             let mut host = host(name).map_err(wrong)?;
             let mut given = false;
             for word in words {
@@ -260,6 +263,7 @@ mod tests {
         assert_eq!(hosts, parse_list("a:2,b:1").unwrap());
         for (text, says) in [
             ("a slots=1 slots=2\n", "line 1: 'slots=2': the host has slots already"),
+            ("a\nb,c\n", "line 2: 'b,c' is no host; write one a line"),
             ("a\nb max_slots=x\n", "line 2: 'max_slots=x': slots are a number from 1"),
         ] {
             assert!(read(text).unwrap_err().ends_with(says), "{text}");

@@ -12,7 +12,7 @@
 //! | `reports`: `deadlock`, `refused_connections`, `races` | what nodes report: deadlocks, refused connections, races |
 //! | `hosts/`, `remote_nodes`, `remote_output` | nodes on other hosts: their agents, what the event loop does for them, and what they write |
 //! | `sites`, `site_usage` | nodes that are sites of plain programs (`--sysv`), and what the summary says of their objects |
-//! | `doctor` | whether hosts meet the needs of a job |
+//! | `doctor`, `program_check` | whether hosts meet the needs of a job, and the program |
 //! | `verdict`, `memory_kills` | who is to blame, and the exit code |
 //! | `leftovers`, `summary`, `false_sharing` | the end |
 
@@ -45,6 +45,7 @@ mod options;
 mod output;
 mod phase;
 mod program;
+mod program_check;
 mod progress;
 mod quantity;
 mod races;
@@ -173,8 +174,16 @@ fn launch(args: &RunArgs) -> Result<u8, LaunchError> {
             let (watchdog, signals, input) =
                 (containment.watchdog(), &signals, stdin::is_for_nodes());
             let (began, timeout, allocation) = (start, args.limits.timeout, allocation.as_ref());
-            let context =
-                LaunchContext { place, shares, allocation, began, timeout, watchdog, signals };
+            let context = LaunchContext {
+                place,
+                shares,
+                passed: &args.env,
+                allocation,
+                began,
+                timeout,
+                watchdog,
+                signals,
+            };
             let start = Start { context, args, job: job.as_str(), input };
             start.run(&secret, &credentials).map(Nodes::Hosts)
         }
@@ -197,7 +206,7 @@ fn launch(args: &RunArgs) -> Result<u8, LaunchError> {
                 memory_kills,
                 watchdog: containment.watchdog_mut(),
             };
-            Job::new(settings, signals, started).map_err(|e| refused("the event loop", e))
+            Job::new(settings, signals, started).map_err(|e| refused("the launcher", e))
         })
         .map(Job::run);
     if result.is_err() {

@@ -280,8 +280,8 @@ pub(crate) struct PlaceArgs {
           value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_NODES)))]
     nodes: Option<u32>,
 
-    /// Hosts to run on, with the nodes each has room for: `a:2,b:2`; one where no number is given. Ranks
-    /// fill the first host, then the next.
+    /// Hosts to run on, with the nodes each has room for: `a:2,b:2`, or `[fd77::2]:2` for an IPv6 address; one where no
+    /// number is given. Ranks fill the first host, then the next.
     #[arg(long, value_name = "HOST[:SLOTS],...", value_parser = parse_list, conflicts_with = "hostfile")]
     hosts: Option<HostList>,
 
@@ -294,7 +294,8 @@ pub(crate) struct PlaceArgs {
           value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_THREADS)))]
     pub(super) threads: Option<u32>,
 
-    /// The command that runs another on a host, if not `ssh`: `ssh -F FILE`, for one. It gets the host's
+    /// The command that runs another on a host, if not `ssh`: `ssh -F FILE`, for one. Quotes and backslashes keep
+    /// words together as in a shell, which is not asked: nothing else of it is understood. It gets the host's
     /// name and one word for the host's shell, and has to pass stdin and stdout on.
     #[arg(long, value_name = "COMMAND", value_parser = parse_command)]
     pub(super) launcher_command: Option<String>,
@@ -551,7 +552,7 @@ pub(crate) struct Variable {
     pub(super) value: Option<String>,
 }
 
-fn parse_variable(text: &str) -> Result<Variable, String> {
+pub(super) fn parse_variable(text: &str) -> Result<Variable, String> {
     let (name, value) = match text.split_once('=') {
         Some((name, value)) => (name, Some(value.to_owned())),
         None => (text, None),
@@ -563,8 +564,11 @@ fn parse_variable(text: &str) -> Result<Variable, String> {
 }
 
 fn parse_command(text: &str) -> Result<String, String> {
-    let wrong = || "give a command, such as 'ssh -F FILE'".to_owned();
-    (!text.trim().is_empty()).then(|| text.to_owned()).ok_or_else(wrong)
+    match shlex::split(text) {
+        Some(words) if !words.is_empty() => Ok(text.to_owned()),
+        Some(_) => Err("give a command, such as 'ssh -F FILE'".to_owned()),
+        None => Err("a quote is not closed, or nothing follows a backslash".to_owned()),
+    }
 }
 
 fn parse_seconds(text: &str) -> Result<Duration, String> {
@@ -601,6 +605,14 @@ mod tests {
         for wrong in ["0", "63", "2M", "-1", "many", ""] {
             let said = parse_part(wrong).unwrap_err();
             assert_eq!(said, "a part has from 64 to 1048576 bytes, such as 1024 or 4K", "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_command_has_words_and_closes_its_quotes() {
+        assert!(parse_command("ssh -F 'my file'").is_ok());
+        for (wrong, why) in [(" ", "give a command"), ("ssh -F 'my", "a quote is not closed")] {
+            assert!(parse_command(wrong).unwrap_err().starts_with(why), "{wrong}");
         }
     }
 

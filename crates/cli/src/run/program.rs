@@ -1,13 +1,14 @@
 //! Finds the program before anything is started, so that a mistake gives one line and not one for each node.
 
 use super::error::LaunchError;
-use super::{elf, executable};
+use super::executable;
 use rustix::fs::{Access, StatVfsMountFlags, access, statvfs};
 use std::env;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// Where PATH is not set, as execvp does it.
@@ -20,16 +21,6 @@ pub(super) fn find(name: &OsStr) -> Result<PathBuf, LaunchError> {
         return Err(LaunchError::NoInterpreter { path });
     }
     Ok(path)
-}
-
-/// The same, if its loader finds all of its libraries; else why no node can start. `multigrain run` leaves that to the loader:
-/// there it would cost every job a process more.
-pub(super) fn loadable(name: &OsStr) -> Result<PathBuf, String> {
-    let path = find(name).map_err(|error| error.to_string())?;
-    match elf::refused_by_loader(&path) {
-        Some(why) => Err(format!("{}: {why}; {}", path.display(), elf::LOAD_ADVICE)),
-        None => Ok(path),
-    }
 }
 
 fn find_in(name: &OsStr, path: &OsStr) -> Result<PathBuf, LaunchError> {
@@ -123,6 +114,14 @@ fn fault_of(file: &Path) -> Option<Fault> {
         Ok(_) if is_on_noexec(file) => Some(Fault::Unusable(
             "lies in a file system that is mounted noexec; copy it to another one",
         )),
+        Ok(metadata)
+            if access(file, Access::EXEC_OK).is_err()
+                && metadata.permissions().mode() & 0o111 != 0 =>
+        {
+            Some(Fault::Unusable(
+                "this user may not execute it; its owner can allow it (chmod a+rx)",
+            ))
+        }
         Ok(_) if access(file, Access::EXEC_OK).is_err() => {
             Some(Fault::Unusable("is not executable; use chmod +x if it is a program"))
         }
@@ -158,5 +157,22 @@ mod tests {
         let refused = code(pipe.to_str().unwrap());
         std::fs::remove_file(&pipe).unwrap();
         assert_eq!(refused, 126);
+    }
+
+    #[test]
+    fn a_program_of_another_user_is_not_told_to_become_executable() {
+        let own = std::env::temp_dir().join(format!("multigrain-own-{}", std::process::id()));
+        std::fs::write(&own, "#!/bin/sh\n").unwrap();
+        let said = |mode| {
+            std::fs::set_permissions(&own, std::fs::Permissions::from_mode(mode)).unwrap();
+            find_in(own.as_os_str(), OsStr::new("/bin")).unwrap_err().to_string()
+        };
+        let none = said(0o644);
+        // Root may execute what anybody may.
+        let others = (!rustix::process::geteuid().is_root()).then(|| said(0o611));
+        std::fs::remove_file(&own).unwrap();
+        assert!(none.ends_with("is not executable; use chmod +x if it is a program"), "{none}");
+        let is_named = |line: &String| line.contains("this user may not execute it");
+        assert!(others.as_ref().is_none_or(is_named), "{others:?}");
     }
 }

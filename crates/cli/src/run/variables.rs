@@ -1,7 +1,8 @@
 //! What a user may choose by a variable in place of an option, where the launcher decides it: nodes read the others themselves.
 
 use super::error::LaunchError;
-use super::options::{Encrypt, PlaceArgs, RunArgs};
+use super::options::{Encrypt, PlaceArgs, RunArgs, Variable};
+use super::{environment, say};
 use clap::ValueEnum;
 use multigrain_transport::AddressKind;
 use multigrain_transport::interfaces::parse_filter;
@@ -33,18 +34,28 @@ impl RunArgs {
         let encrypt = |text: &str| {
             Encrypt::from_str(text, false).map_err(|_| format!("{text}: it is auto, on or off"))
         };
-        let is_name = |name: &str| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-        if let Some(variable) = self.env.iter().find(|variable| !is_name(&variable.name)) {
-            let name = &variable.name;
-            let why =
-                format!("-x {name}: no variable has such a name; write -x VAR or -x VAR=VALUE");
-            return Err(LaunchError::Refused(why));
-        }
+        look_at(&self.env)?;
         unless_given(&mut self.links.transport, "MULTIGRAIN_TRANSPORT", |text| text.parse())?;
         unless_given(&mut self.links.encrypt, "MULTIGRAIN_ENCRYPT", encrypt)?;
         let listens = !self.links.transport().uses(AddressKind::Unix);
         self.place.take_variables(listens)
     }
+}
+
+/// The variables of `-x`; one that is not set here is told of.
+///
+/// # Errors
+/// No variable can have such a name.
+pub(super) fn look_at(given: &[Variable]) -> Result<(), LaunchError> {
+    let is_name = |name: &str| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    if let Some(Variable { name, .. }) = given.iter().find(|one| !is_name(&one.name)) {
+        let why = format!("-x {name}: no variable has such a name; write -x VAR or -x VAR=VALUE");
+        return Err(LaunchError::Refused(why));
+    }
+    environment::lacking(given).for_each(|name| {
+        say(&format!("-x {name}: it is not set here, so nodes do not get it; set it, or write -x {name}=VALUE"));
+    });
+    Ok(())
 }
 
 /// What tells a task of a process manager its number and how many there are.
@@ -65,7 +76,7 @@ pub(super) fn started_several_times(get: impl Fn(&str) -> Option<String>) -> Opt
     let (manager, rank, size) = MANAGERS.into_iter().find_map(of)?;
     (rank == 0).then(|| {
         format!(
-            "{manager} has started {size} launchers, and each runs a job of its own; for one job leave away {manager}, \
+            "{manager} has started {size} launchers, and each runs a job of its own; for one job leave out {manager}, \
              or `multigrain run`"
         )
     })

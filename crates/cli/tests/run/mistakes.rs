@@ -343,6 +343,11 @@ fn what_stands_in_the_place_of_the_command_is_understood() {
     const RUN: &str = "a program is run by multigrain run -n 2 ./app";
     assert_refused("run", "run needs a program: multigrain run -n 2 ./app");
     assert_refused("run -n 2", "run needs a program: multigrain run -n 2 ./app");
+    for (words, code) in [("run -x NOSUCHVAR -x HOME true", 0), ("doctor -x NOSUCHVAR", 0)] {
+        let ended = run(multigrain().args(words.split(' ')));
+        let line = "multigrain: -x NOSUCHVAR: it is not set here, so nodes do not get it; set it, or write -x NOSUCHVAR=VALUE";
+        assert_eq!((ended.code, ended.line()), (Some(code), line), "{words}: {ended:?}");
+    }
     let line = "-x ./first: no variable has such a name; write -x VAR or -x VAR=VALUE";
     assert_refused("run -x ./first true 10", line);
     assert_refused("run -x ./first", "run needs a program (-x took ./first for its own value): ");

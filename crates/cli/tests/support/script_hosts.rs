@@ -15,6 +15,7 @@ old) echo "multigrain agent, build 1234"; exec cat;;
 deaf) exec sleep 600;;
 quiet) exit 0;;
 late) sleep 1;;
+bare) PATH=/usr/bin:/bin;;
 tight) ulimit -n 12;;
 liar)
     agent=${*#*\'}; agent=${agent%%\'*}

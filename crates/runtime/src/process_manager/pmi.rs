@@ -75,7 +75,10 @@ fn inherited(environment: Environment<'_>) -> Result<(u32, u32, OwnedFd), Error>
     let [rank, nodes] = ["PMI_RANK", "PMI_SIZE"].map(|name| number(environment, name));
     let (rank, nodes, fd) = (rank?, nodes?, number(environment, "PMI_FD")?);
     if rank >= nodes {
-        let why = format!("PMI_RANK {rank} is no rank of PMI_SIZE {nodes} processes");
+        let why = format!(
+            "PMI_RANK {rank} is no rank of PMI_SIZE {nodes} processes; unset the variables PMI_* to make it a job of \
+             its own"
+        );
         return Err(Error::Invalid(why));
     }
     let fd = RawFd::try_from(fd).ok().filter(|&fd| is_socket(fd)).ok_or_else(|| {
@@ -106,7 +109,10 @@ fn connect(environment: Environment<'_>, limit: Duration) -> Result<OwnedFd, Err
         Ok(stream) => above_standard(stream.into())
             .map_err(|errno| Error::System(format!("fcntl: {}", Errno::from_raw_os_error(errno)))),
         Err(error) => {
-            let why = format!("PMI_PORT: the process manager at {at} cannot be reached ({error})");
+            let why = format!(
+                "PMI_PORT: the process manager at {at} cannot be reached ({error}); unset the variables PMI_* to make it a \
+                 job of its own"
+            );
             Err(Error::Invalid(why))
         }
     }

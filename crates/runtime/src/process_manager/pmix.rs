@@ -91,6 +91,9 @@ struct Functions {
     error: ErrorString,
 }
 
+/// What to do where no process manager has started this process.
+const ALONE: &str = "unset the variables PMIX_* where mpirun or srun have not started it";
+
 /// A process of a PMIx server.
 pub(super) struct Pmix {
     functions: Functions,
@@ -120,7 +123,7 @@ fn open() -> Result<Functions, String> {
     if library.is_null() {
         return Err(format!(
             "PMIX_RANK is set, as by mpirun or srun --mpi=pmix, but {name} cannot be loaded: {}; install it \
-             (Debian: libpmix2) or use srun --mpi=pmi2",
+             (Debian: libpmix2) or use srun --mpi=pmi2; {ALONE}",
             last_error()
         ));
     }
@@ -184,7 +187,8 @@ impl Pmix {
         // SAFETY: a valid place, and no directives.
         let status = unsafe { (functions.init)(own.as_mut_ptr(), null_mut(), 0) };
         if status != SUCCESS {
-            return Err(functions.refused("PMIx_Init", status));
+            let why = functions.refused("PMIx_Init", status);
+            return Err(format!("{why}; {ALONE}"));
         }
         // SAFETY: zeros are valid, and so is what the library has put there.
         let own = unsafe { own.assume_init() };

@@ -28,6 +28,8 @@ const MOST_BEFORE_BANNER: usize = 64 << 10;
 const MOST_AHEAD: usize = 4 << 20;
 /// Bytes of output of an agent that may come after it was told to hold them back: those in pipes and sockets, and its own.
 const MOST_UNASKED: usize = 64 << 20;
+/// Bytes of what came instead of an agent's words that are shown.
+const MOST_QUOTED: usize = 200;
 /// Bytes of one line of stderr that are kept.
 const MOST_OF_LINE: usize = 4 << 10;
 /// How long the command may take to end once its output has.
@@ -161,7 +163,10 @@ impl AgentHandle {
         let output = child.stdin.take().ok_or_else(missing)?;
         let stderr_lines = OwnedFd::from(child.stderr.take().ok_or_else(missing)?);
         rustix::io::ioctl_fionbio(&stderr_lines, true)?;
-        Ok((pidfd, AgentChannel::new(Side::Launcher, input.into(), output.into())?, stderr_lines))
+        let mut channel = AgentChannel::new(Side::Launcher, input.into(), output.into())?;
+        // A terminal on the way takes some bytes for its own, and is known as soon as the agent has spoken: ^S stopped that.
+        channel.hold();
+        Ok((pidfd, channel, stderr_lines))
     }
 
     /// The host, as the user wrote it.
@@ -227,6 +232,22 @@ impl AgentHandle {
         self.gone.as_deref()
     }
 
+    /// What was last said on stderr of the command that reaches its host.
+    pub(super) fn last_line(&self) -> &str {
+        self.stderr_lines.last.trim()
+    }
+
+    /// What came first where an agent should have spoken, if anything came.
+    pub(super) fn said_instead(&self) -> Option<String> {
+        if self.has_banner {
+            return None;
+        }
+        let said = self.channel.unread();
+        let said = String::from_utf8_lossy(&said[..said.len().min(MOST_QUOTED)]).into_owned();
+        let line = said.lines().map(str::trim).find(|line| !line.is_empty())?;
+        Some(printable(line))
+    }
+
     /// What the command that reaches its host has ended with, if it has.
     pub(super) fn exit_code(&self) -> Option<i32> {
         self.exit_code
@@ -246,7 +267,7 @@ impl AgentHandle {
 
     /// Writes what there is room for, and says that the launcher is there, if it is time.
     pub(super) fn beat(&mut self) {
-        if self.is_there() && self.channel.is_beat_due() {
+        if self.has_spoken() && self.channel.is_beat_due() {
             self.channel.say(&Request::Heartbeat { stamp: now_ns() });
         }
         self.channel.flush();
@@ -348,11 +369,12 @@ impl AgentHandle {
         // What came before it took as long as a login does.
         self.channel.restart_timer();
         if build == own {
+            self.channel.release();
             return Ok(true);
         }
         if build.trim_end() == own {
             return Err(
-                "something on the way changes what it says, as a terminal does (ssh -t): leave that out".to_owned(),
+                "something on the way changes what it says, as a terminal does (ssh -t); leave that out".to_owned(),
             );
         }
         Err(format!(
@@ -403,9 +425,11 @@ impl AgentHandle {
             return "its agent had no word from this launcher for too long".to_owned();
         }
         let how = status.map(|status| format!(" ({status})")).unwrap_or_default();
-        match self.stderr_lines.last.trim() {
-            "" => format!("{what}{how}"),
-            line => format!("{what}{how}: {line}"),
+        let said = self.said_instead().map(|line| format!(", but '{line}' was said"));
+        let said = said.unwrap_or_default();
+        match self.last_line() {
+            "" => format!("{what}{how}{said}"),
+            line => format!("{what}{how}{said}: {line}"),
         }
     }
 

@@ -15,12 +15,18 @@ const LIBRARY: &str = "libmultigrain.so";
 /// What loaders say of a library that they do not find: GNU's, and musl's.
 const MISSING: [&str; 2] = ["error while loading shared libraries", "Error loading shared library"];
 
+const NO_PROC: &str = "/proc/self/exe is missing: mount /proc (mount -t proc proc /proc)";
+
 /// Which build this program is.
 ///
 /// # Errors
 /// It cannot be read.
 pub(crate) fn own() -> io::Result<String> {
-    of(Path::new("/proc/self/exe"))
+    let lacks_proc = |error: io::Error| match error.kind() == io::ErrorKind::NotFound {
+        true => io::Error::new(error.kind(), NO_PROC),
+        false => error,
+    };
+    of(Path::new("/proc/self/exe")).map_err(lacks_proc)
 }
 
 /// The program, and the library it would be run with in this environment, if it is linked with it.

@@ -34,6 +34,8 @@ pub(super) struct AgentChannel {
     beat: Option<Instant>,
     /// Nothing more can be written.
     broken: bool,
+    /// Nothing is to be written yet.
+    held: bool,
 }
 
 /// How a read went.
@@ -59,6 +61,7 @@ impl AgentChannel {
             other_end: FailureDetector::new(Instant::now()),
             beat: None,
             broken: false,
+            held: false,
         })
     }
 
@@ -94,6 +97,11 @@ impl AgentChannel {
         &mut self.inbox
     }
 
+    /// The same, to look at.
+    pub(super) fn unread(&self) -> &[u8] {
+        self.inbox.rest()
+    }
+
     /// Bytes that were read, and are not taken.
     pub(super) fn ahead(&self) -> usize {
         self.inbox.len()
@@ -120,8 +128,22 @@ impl AgentChannel {
         }
     }
 
+    /// Keeps what is said to itself, until [`Self::release`].
+    pub(super) fn hold(&mut self) {
+        self.held = true;
+    }
+
+    /// Says what was held back.
+    pub(super) fn release(&mut self) {
+        self.held = false;
+        self.flush();
+    }
+
     /// Writes what there is room for.
     pub(super) fn flush(&mut self) {
+        if self.held {
+            return;
+        }
         let mut written = 0;
         while written < self.outbox.len() {
             match self.write(&self.outbox[written..]) {
@@ -153,7 +175,7 @@ impl AgentChannel {
 
     /// Bytes that wait for room.
     pub(super) fn backlog(&self) -> usize {
-        self.outbox.len()
+        if self.held { 0 } else { self.outbox.len() }
     }
 
     /// Whether it is time for a heartbeat, whatever else was sent: nothing else has to be answered. True once a [`PERIOD`].

@@ -1,10 +1,12 @@
 //! `multigrain doctor` over hosts: an agent examines each, and the results are compared.
 
-use super::super::error::LaunchError;
+use super::super::error::{LaunchError, NO_PROGRAM};
 use super::super::hostfile::Share;
+use super::super::program_check::CHECK;
+use super::super::{elf, environment};
 use super::agent_handle::NOT_STARTED;
 use super::builds;
-use super::messages::{AgentEvent, Examination, Examined, Request};
+use super::messages::{Examination, Examined, Request};
 use super::reachability;
 use super::remote_shell::LaunchContext;
 use crate::host::{Finding, Needs};
@@ -43,15 +45,19 @@ pub(in super::super) fn examine(
             needs: needs(share),
             directory: directory.as_os_str().as_bytes().to_vec(),
             program: program.map(|program| program.as_os_str().as_bytes().to_vec()),
+            variables: environment::passed(context.passed),
         }));
     }
-    let answers = context.gather_each(&mut agents, AgentEvent::examined)?;
-    let now = SystemTime::now();
+    let asked = SystemTime::now();
+    // Each with when it came: another host may take longer.
+    let answers = context.gather_each(&mut agents, |event| {
+        event.examined().map(|examined| (examined, SystemTime::now()))
+    })?;
     let mut found: Findings = Vec::new();
     for ((share, answer), handle) in context.shares.iter().zip(&answers).zip(&agents.handles) {
         let mut findings = vec![reached(answer, || context.advice(handle))];
-        if let Ok(examined) = answer {
-            findings.push(clock(examined, now));
+        if let Ok((examined, came)) = answer {
+            findings.push(clock(SystemTime::UNIX_EPOCH + examined.time, [asked, *came]));
             findings.extend(examined.findings.iter().cloned());
         }
         found.push((share.host.clone(), findings));
@@ -60,7 +66,7 @@ pub(in super::super) fn examine(
         .shares
         .iter()
         .zip(&answers)
-        .filter_map(|(share, answer)| Some((share.host.as_str(), answer.as_ref().ok()?)))
+        .filter_map(|(share, answer)| Some((share.host.as_str(), &answer.as_ref().ok()?.0)))
         .collect();
     let mut add = |host: &str, finding| {
         if let Some((_, findings)) = found.iter_mut().find(|(name, _)| name == host) {
@@ -68,9 +74,10 @@ pub(in super::super) fn examine(
         }
     };
     if program.is_some() {
-        for (host, finding) in files(&answered) {
-            add(host, finding);
-        }
+        files(&answered, environment::load_advice(context.passed))
+            .into_iter()
+            .chain(remarks(&answered))
+            .for_each(|(host, finding)| add(host, finding));
     }
     match meet(context, &answered) {
         Ok(chosen) => {
@@ -78,9 +85,8 @@ pub(in super::super) fn examine(
                 add(host, Finding::fine("meeting at", at.to_string()));
             }
             let mut chosen = chosen.into_iter();
-            let of = |answer: &Result<Examined, LaunchError>| {
-                answer.as_ref().ok().and_then(|_| chosen.next())
-            };
+            let of =
+                |answer: &Result<_, LaunchError>| answer.as_ref().ok().and_then(|_| chosen.next());
             let addresses: Vec<_> = answers.iter().map(of).collect();
             for (place, finding) in reachability::findings(context, &mut agents, &addresses)? {
                 add(&context.shares[place].host, finding);
@@ -99,7 +105,7 @@ fn none_started(context: &LaunchContext<'_>, why: &str) -> Findings {
 }
 
 /// Whether there was an answer, which only an agent of the same build gives.
-fn reached(answer: &Result<Examined, LaunchError>, advice: impl Fn() -> String) -> Finding {
+fn reached<T>(answer: &Result<T, LaunchError>, advice: impl Fn() -> String) -> Finding {
     let check = "reached";
     match answer {
         Ok(_) => Finding::fine(check, "its multigrain is the same as this one"),
@@ -114,11 +120,10 @@ fn reached(answer: &Result<Examined, LaunchError>, advice: impl Fn() -> String) 
     }
 }
 
-/// Whether its clock shows our time. The answer has taken a while, so that it may seem late.
-fn clock(examined: &Examined, now: SystemTime) -> Finding {
+/// Whether its clock showed our time when it answered, which was between these two moments.
+fn clock(at: SystemTime, [asked, came]: [SystemTime; 2]) -> Finding {
     let check = "clock";
-    let at = SystemTime::UNIX_EPOCH + examined.time;
-    let (behind, ahead) = (now.duration_since(at).ok(), at.duration_since(now).ok());
+    let (behind, ahead) = (asked.duration_since(at).ok(), at.duration_since(came).ok());
     let (off, way) = match (behind, ahead) {
         (_, Some(ahead)) => (ahead, "ahead of"),
         (behind, None) => (behind.unwrap_or_default(), "behind"),
@@ -137,17 +142,25 @@ fn clock(examined: &Examined, now: SystemTime) -> Finding {
     Finding::limits(check, found, "times in logs and files do not compare", remedy)
 }
 
-/// Whether all have the same program and library.
-fn files<'a>(hosts: &[(&'a str, &Examined)]) -> Vec<(&'a str, Finding)> {
-    let check = "program";
+/// Whether all have the same program and library. `advice`: what to do where a library is not found.
+fn files<'a>(hosts: &[(&'a str, &Examined)], advice: &str) -> Vec<(&'a str, Finding)> {
+    let has_it = hosts.iter().find(|(_, examined)| examined.files.is_ok()).map(|&(host, _)| host);
     let mut findings = Vec::new();
     let mut first = None;
     for &(host, examined) in hosts {
         let files = match &examined.files {
-            Ok(files) => files.as_slice(),
+            Ok((files, _)) => files.as_slice(),
             Err(why) => {
-                let limits = "no node can start there";
-                findings.push((host, Finding::prevents(check, why.clone(), limits, "")));
+                let why = why.replace(elf::LOAD_ADVICE, advice);
+                let (found, remedy) = why.rsplit_once("; ").unwrap_or((&why, ""));
+                let remedy = match has_it.filter(|_| found.ends_with(NO_PROGRAM)) {
+                    Some(other) => format!("it is on {other}: copy it to the same place"),
+                    None => remedy.to_owned(),
+                };
+                findings.push((
+                    host,
+                    Finding::prevents(CHECK, found, "no node can start there", remedy),
+                ));
                 continue;
             }
         };
@@ -155,13 +168,26 @@ fn files<'a>(hosts: &[(&'a str, &Examined)]) -> Vec<(&'a str, Finding)> {
         let finding = match builds::difference(&[before, (host, files)]) {
             Some(why) => {
                 let (found, remedy) = why.rsplit_once("; ").unwrap_or((why.as_str(), ""));
-                Finding::prevents(check, found, "the job is refused", remedy)
+                Finding::prevents(CHECK, found, "the job is refused", remedy)
             }
-            None => Finding::fine(check, "the same build as on other hosts"),
+            None => Finding::fine(CHECK, "the same build as on other hosts"),
         };
         findings.push((host, finding));
     }
     findings
+}
+
+/// What else there is to say of the program: once, for it is the same on all hosts.
+fn remarks<'a>(hosts: &[(&'a str, &Examined)]) -> Vec<(&'a str, Finding)> {
+    let mut said: Vec<(&str, Finding)> = Vec::new();
+    for &(host, examined) in hosts {
+        for remark in examined.files.iter().flat_map(|(_, remarks)| remarks) {
+            if said.iter().all(|(_, known)| known != remark) {
+                said.push((host, remark.clone()));
+            }
+        }
+    }
+    said
 }
 
 /// Where the hosts would meet, if there are several; or which of them the others do not find.
@@ -180,4 +206,24 @@ fn meet<'a>(
         let limits = "nodes of other hosts do not find it";
         (hosts[host].0, Finding::prevents("meeting at", found, limits, remedy))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::Level;
+
+    /// All were compared with the end of the last answer: right clocks were behind where one host was slow.
+    #[test]
+    fn a_clock_is_right_that_shows_a_time_between_question_and_answer() {
+        let at =
+            |seconds: u64| SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000 + seconds);
+        let said = |seconds| clock(at(seconds), [at(100), at(104)]);
+        for right in [99, 100, 102, 104, 105] {
+            assert_eq!(said(right).level(), Level::Fine, "{right}");
+        }
+        for (wrong, says) in [(97, "3 s behind the"), (108, "4 s ahead of the")] {
+            assert!(said(wrong).to_string().contains(says), "{}", said(wrong));
+        }
+    }
 }

@@ -190,6 +190,8 @@ pub(in super::super) struct Examination {
     /// The launcher's, in bytes of the system; so the program, if one is named.
     pub(super) directory: Vec<u8>,
     pub(super) program: Option<Vec<u8>>,
+    /// What the program is given by `-x`.
+    pub(super) variables: Vec<(String, String)>,
 }
 
 /// What it has seen.
@@ -197,8 +199,8 @@ pub(in super::super) struct Examination {
 pub(in super::super) struct Examined {
     pub(super) findings: Vec<Finding>,
     pub(super) addresses: HostAddresses,
-    /// Of the program, if one is named: files that have to be the same on all hosts, or why there are none.
-    pub(super) files: Result<Vec<Built>, String>,
+    /// Of the program, if one is named: files that have to be the same on all hosts, and remarks; or why there are none.
+    pub(super) files: Result<(Vec<Built>, Vec<Finding>), String>,
     /// Since 1970, by the host's clock.
     pub(super) time: Duration,
 }

@@ -4,10 +4,11 @@
 use super::super::control::printable;
 use super::super::error::LaunchError;
 use super::super::hostfile::Share;
-use super::super::options::PlaceArgs;
+use super::super::options::{PlaceArgs, Variable};
 use super::super::signalfd::Signals;
 use super::super::slurm::Allocation;
 use super::super::watchdog::Watchdog;
+use super::super::{elf, environment};
 use super::agent_handle::{AgentHandle, NOT_STARTED};
 use super::agents::Agents;
 use super::builds;
@@ -17,6 +18,7 @@ use multigrain_types::exit_codes::LAUNCHER_FAILED;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal;
 use std::io;
+use std::net::Ipv6Addr;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
@@ -47,6 +49,8 @@ const POLL_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 pub(in super::super) struct LaunchContext<'a> {
     pub(in super::super) place: &'a PlaceArgs,
     pub(in super::super) shares: &'a [Share],
+    /// What `-x` passes to the program.
+    pub(in super::super) passed: &'a [Variable],
     /// What the hosts are of, if they are allocated.
     pub(in super::super) allocation: Option<&'a Allocation>,
     pub(in super::super) began: Instant,
@@ -104,7 +108,8 @@ impl LaunchContext<'_> {
     fn command(&self, host: &str, agent: &str) -> (Vec<String>, String) {
         let way: Vec<String> = match (&self.place.launcher_command, self.allocation) {
             (Some(command), _) => {
-                let way = command.split_whitespace().map(str::to_owned);
+                // Looked at where the options are read.
+                let way = shlex::split(command).unwrap_or_default().into_iter();
                 let words = way.chain([host, agent].map(str::to_owned)).collect();
                 return (words, format!("--launcher-command {command}"));
             }
@@ -133,11 +138,11 @@ impl LaunchContext<'_> {
         let has_failed = |answer: &Option<Result<T, LaunchError>>| matches!(answer, Some(Err(_)));
         let mut answers = self.receive(agents, pick, |answers| answers.iter().any(has_failed))?;
         for (answer, handle) in answers.iter_mut().zip(&agents.handles) {
-            if let Some(Err(LaunchError::Host { why, .. })) = answer
-                && why.starts_with(NOT_STARTED)
-            {
+            let Some(Err(LaunchError::Host { why, .. })) = answer else { continue };
+            if why.starts_with(NOT_STARTED) {
                 *why += &format!("; {}", self.advice(handle));
             }
+            *why = why.replace(elf::LOAD_ADVICE, environment::load_advice(self.passed));
         }
         answers.into_iter().flatten().collect()
     }
@@ -147,16 +152,24 @@ impl LaunchContext<'_> {
         let host = handle.host();
         let path = std::env::current_exe().unwrap_or_default();
         let path = path.display();
+        let install = || format!("install this build there, at the same path: {path}");
+        // A shell says what it does not find; another program may end with this code as well.
+        let lacks_us = handle.exit_code() == Some(NOT_FOUND)
+            && handle.last_line().contains(&*path.to_string());
         match (&self.place.launcher_command, self.allocation, handle.exit_code()) {
-            (Some(command), ..) => format!("see what '{command} {host} true' says"),
+            _ if lacks_us => install(),
+            (Some(command), ..) => {
+                format!("see what '{command} {host} true' says{}", slots_hint(host))
+            }
             (None, Some(_), _) => {
                 "see that the allocation lasts (squeue), and that 'srun --overlap true' works in it"
                     .to_owned()
             }
             (None, None, Some(NOT_REACHED)) => {
-                format!("see that 'ssh {host} true' works, without a password")
+                let hint = slots_hint(host);
+                format!("see that 'ssh {host} true' works, without a password{hint}")
             }
-            (None, None, Some(NOT_FOUND)) => format!("install the same there: {path}"),
+            (None, None, Some(NOT_FOUND)) => install(),
             (None, None, _) => format!("see what 'ssh {host} {path} --version' says"),
         }
     }
@@ -237,13 +250,27 @@ impl LaunchContext<'_> {
     /// Why an agent that has not answered is given up, if its time is over.
     fn late(&self, handle: &AgentHandle) -> Option<LaunchError> {
         let limit = self.place.boot_timeout.unwrap_or(START_WAIT);
+        let said = handle.said_instead().map(|line| format!(" but '{line}'")).unwrap_or_default();
         let why = format!(
-            "no answer in {} s; try to log in there, or give it longer with --boot-timeout",
+            "no answer in {} s{said}; try to log in there, or give it longer with --boot-timeout",
             limit.as_secs_f64()
         );
         let is_over = self.began.elapsed() >= limit;
         is_over.then(|| LaunchError::of_host(handle.host(), 125, why))
     }
+}
+
+/// What may have been meant by an IPv6 address whose last group may be a number of slots.
+fn slots_hint(host: &str) -> String {
+    let (user, address) = host.rsplit_once('@').map_or(("", host), |(user, rest)| (user, rest));
+    let at = if user.is_empty() { "" } else { "@" };
+    let meant = address.rsplit_once(':').filter(|(address, slots)| {
+        address.parse::<Ipv6Addr>().is_ok() && slots.parse::<u32>().is_ok_and(|slots| slots > 0)
+    });
+    let hint = |(address, slots)| {
+        format!(", or write [{user}{at}{address}]:{slots} if {slots} slots at {address} are meant")
+    };
+    meant.map(hint).unwrap_or_default()
 }
 
 /// The answer of an agent, if it is there.
@@ -299,6 +326,16 @@ fn not_started(name: &str, error: &io::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_address_that_may_have_swallowed_slots_is_asked_about() {
+        let hint = slots_hint("fd77::2:2");
+        assert_eq!(hint, ", or write [fd77::2]:2 if 2 slots at fd77::2 are meant");
+        assert!(slots_hint("me@fd77::2:16").contains("[me@fd77::2]:16 if 16 slots at fd77::2 "));
+        for plain in ["fd77::2", "fd77::2:ab", "10.0.0.1", "node1", "fd77::2:0"] {
+            assert_eq!(slots_hint(plain), "", "{plain}");
+        }
+    }
 
     #[test]
     fn what_to_do_is_about_the_cause() {

@@ -2,9 +2,10 @@
 //! sockets, nodes.
 
 use super::super::environment;
-use super::super::error::LaunchError;
+use super::super::error::{LaunchError, NO_PROGRAM};
 use super::super::hostfile::Share;
 use super::super::options::RunArgs;
+use super::super::program;
 use super::agent_handle::AgentHandle;
 use super::agents::Agents;
 use super::builds;
@@ -48,7 +49,8 @@ impl Start<'_> {
         }
         let mut agents = context.agents(self.input)?;
         self.look(&mut agents, &variables)?;
-        let found = context.gather(&mut agents, AgentEvent::prepared)?;
+        let found = context.gather(&mut agents, AgentEvent::prepared);
+        let found = found.map_err(|error| self.is_on_this_host(error))?;
         self.compare(&found)?;
         for (handle, found) in agents.handles.iter_mut().zip(&found) {
             if let Some(group) = &found.group {
@@ -108,6 +110,17 @@ impl Start<'_> {
             handle.tell(&Request::Prepare(job));
         }
         Ok(())
+    }
+
+    /// A program that another host lacks may be here.
+    fn is_on_this_host(&self, mut error: LaunchError) -> LaunchError {
+        if let LaunchError::Host { why, .. } = &mut error
+            && let Some((program, _)) = why.split_once(NO_PROGRAM)
+            && self.args.command.first().is_some_and(|name| program::find(name).is_ok())
+        {
+            *why = format!("{program}{NO_PROGRAM}; it is on this host: copy it to the same place");
+        }
+        error
     }
 
     fn compare(&self, found: &[Found]) -> Result<(), LaunchError> {

@@ -1,6 +1,6 @@
 //! What an agent finds out about its host where no job is to run (`multigrain doctor`).
 
-use super::super::super::program;
+use super::super::super::program_check;
 use super::super::builds;
 use super::super::messages::{Examination, Examined};
 use crate::host;
@@ -19,13 +19,15 @@ pub(super) fn examine(examination: &Examination) -> Result<Examined, String> {
     let addresses = addresses.map_err(|error| format!("the network interfaces: {error}"))?;
     let findings = host::examine(&examination.needs);
     let program = examination.program.as_ref().map(|program| OsStr::from_bytes(program));
-    let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    let files = program.map_or(Ok(Vec::new()), |program| {
+    let files = program.map_or(Ok((Vec::new(), Vec::new())), |program| {
         let directory = Path::new(OsStr::from_bytes(&examination.directory));
         std::env::set_current_dir(directory)
             .map_err(|error| format!("{}: {error}", directory.display()))?;
-        let path = program::loadable(program)?;
-        builds::of_program(&path, &[]).map_err(|error| format!("{}: {error}", path.display()))
+        let variables = &examination.variables;
+        let (path, remarks) = program_check::check(program, variables, examination.needs.sysv)?;
+        let files = builds::of_program(&path, variables);
+        Ok((files.map_err(|error| format!("{}: {error}", path.display()))?, remarks))
     });
+    let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     Ok(Examined { findings, addresses, files, time })
 }
