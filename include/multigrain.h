@@ -40,7 +40,9 @@
  * The library's file descriptors lie above 2, also where stdin, stdout or stderr are closed. They must not be
  * closed: the node ends with one line. A program that loads the library when it runs (dlopen; Python's ctypes), or
  * makes system calls of its own, closes them if it closes all from 3 on (closefrom, os.closerange): the calls named
- * above are not the library's there. Let it close only those that it has opened.
+ * above are not the library's there. Let it close only those that it has opened. In a job of more than 8 nodes links
+ * are made when they are first used: a limit that the program lowers (RLIMIT_NOFILE) must leave one for each node.
+ * Where there is none for 4 s, the node ends with a line that says so.
  *
  * Hand shared buffers to the kernel through mg_read and its kin: read and write of what is elsewhere fail
  * with EFAULT, and fread and fwrite with a short count.

@@ -152,6 +152,19 @@ fn a_host_that_is_lost_while_others_start_is_named_at_once() {
     assert!(ended.took < SOON, "{ended:?}");
 }
 
+/// Clocks of hosts are known to milliseconds, which a chain of losses does not take: who was lost by the end of it was named.
+#[test]
+fn a_node_that_is_another_program_is_named_whatever_the_clocks_of_hosts_say() {
+    let nodes = r#"echo -e "joining $$\nready" >&$MULTIGRAIN_CONTROL_FD
+        lost() { echo "lost $1 @$2.000000000 its connection ended" >&$MULTIGRAIN_CONTROL_FD; exit 75; }
+        case $MULTIGRAIN_RANK in 0) lost 1 2;; 2) lost 0 1;; esac
+        eval "exec $MULTIGRAIN_CONTROL_FD>&-"; exec sleep 60"#;
+    let ended = run(&mut script("--hosts a,b,c", "", nodes));
+    let line = ended.line();
+    assert!(line.contains("node 1 (pid ") && line.contains("left without mg_finalize"), "{line}");
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+}
+
 /// Bytes of memory that a process has.
 fn resident(pid: Pid) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero())).unwrap();

@@ -203,7 +203,7 @@ kinds! {
         AreaRetire = 79, FromFirst, Nothing;
         /// To a node: the sender finds no room; answered with areas of which nothing is allocated, which the sender returns.
         AreaSpare = 92, Any, Node;
-        /// To node 0: the name in the body is that of a segment that the sender is about to make.
+        /// To node 0: the name in the body is that of a segment that the sender is about to make; answered when nobody else is.
         SegmentName = 81, ToFirst, Node;
         /// To node 0: it is made, or could not be; which, in the body.
         SegmentMade = 82, ToFirst, Node;

@@ -8,6 +8,7 @@ use core::time::Duration;
 use multigrain_types::phrases::NOT_ALL_CAME;
 use multigrain_types::{NodeId, in_runs};
 use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit};
 use std::net::IpAddr;
 
 /// Why a frame was not sent.
@@ -189,11 +190,19 @@ impl TransportError {
 }
 
 /// Behind the kernel's reason, where it is a limit of this process.
-fn what_to_do(errno: Errno) -> &'static str {
+fn what_to_do(errno: Errno) -> String {
     match errno {
-        Errno::MFILE => ": this node's limit of file descriptors is too low, raise it (ulimit -n)",
-        Errno::NFILE => ": the system's limit of file descriptors is too low (fs.file-max)",
-        _ => "",
+        Errno::MFILE => {
+            let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+            format!(
+                ": this node has all file descriptors that its limit allows, {limit}, and needs one for each node that it talks to: \
+                 raise the limit (ulimit -n), or let the program leave more of it (setrlimit)"
+            )
+        }
+        Errno::NFILE => {
+            ": the system's limit of file descriptors is too low (fs.file-max)".to_owned()
+        }
+        _ => String::new(),
     }
 }
 

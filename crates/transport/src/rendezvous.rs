@@ -33,7 +33,7 @@ use pending::{LinkState, Pending, Progress, Received, Stage, is_silence, may_cha
 use pending_set::PendingSet;
 use rustix::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use rustix::io::Errno;
-use shortage::{Shortage, is_of_limit};
+use shortage::{Shortage, is_of_limit, is_of_program};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
@@ -203,8 +203,11 @@ impl Rendezvous {
         };
         let at = Instant::now() + RETRY;
         // Of a peer that does not listen yet boot says itself when its time is over.
-        let is_over =
-            if is_silence(errno) { at >= silent_until } else { self.booted && at >= until };
+        let is_over = if is_silence(errno) || is_of_program(errno) {
+            at >= silent_until
+        } else {
+            self.booted && at >= until
+        };
         let may_change = may_change(errno) || (self.booted && is_of_limit(errno));
         if !may_change || is_over {
             return Err(self.unreachable(peer, errno));

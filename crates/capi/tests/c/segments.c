@@ -296,6 +296,26 @@ static void wrong(void)
     meet();
 }
 
+/* All would create the same segment: one of them does, and none hears of one that could not be made. */
+static void contend(void)
+{
+    int created;
+    const void *raced;
+
+    for (int round = 0; round < 5; round++)
+        CODE(mg_segment_create("large", (size_t)1 << 60, 0600, NULL), MG_ENOMEM);
+    meet();
+    created = mg_segment_create("raced", PAGE, 0600, NULL);
+    if (created != MG_OK)
+        CODE(created, MG_EEXIST);
+    raced = MUST(mg_segment_attach("raced", 0));
+    meet();
+    if (created == MG_OK)
+        OK(mg_segment_remove("raced"));
+    OK(mg_segment_detach(raced));
+    meet();
+}
+
 /* The last node touches what it may not; the others wait for it. */
 static void touch(const char *what)
 {
@@ -336,6 +356,7 @@ int main(int argc, char **argv)
         touch(argv[1]);
     } else {
         wrong();
+        contend();
         life();
         kept();
         policies();

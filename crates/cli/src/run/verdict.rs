@@ -522,12 +522,15 @@ fn of_consequence(facts: &Facts, first: usize, status: Status) -> Verdict {
 
 /// A node that lost a peer ends, and so is lost itself: the first of them names the cause, whoever
 /// ended first. A peer that broke the protocol is a cause of its own, and may notice that it was cut off
-/// before the other has said so; who could not connect knows more than who was waited for in vain.
+/// before the other has said so; who could not connect knows more than who was waited for in vain. One that has lost
+/// nobody comes before one that has, whatever the times say: other hosts' clocks are known to milliseconds only, and a
+/// chain of losses takes less.
 fn first_loss(facts: &Facts) -> Option<(usize, &Loss)> {
+    let has_lost = |loss: &Loss| facts.nodes.get(loss.rank).is_some_and(|peer| peer.lost.is_some());
     let losses = facts.nodes.iter().enumerate();
     losses
         .filter_map(|(rank, node)| Some((rank, node.lost.as_ref()?)))
-        .min_by_key(|(_, l)| (!l.is_cut_off(), l.has_not_come(), l.at))
+        .min_by_key(|(_, l)| (!l.is_cut_off(), l.has_not_come(), has_lost(l), l.at))
 }
 
 #[cfg(test)]

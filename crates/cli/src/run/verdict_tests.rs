@@ -345,6 +345,16 @@ fn of_a_chain_of_losses_the_first_is_named_whoever_ended_first() {
     assert!(line.starts_with("node 0 (pid 100) was lost by node 2"), "{line}");
 }
 
+/// Node 1 is another program, which node 0 has noticed; by the clocks of the hosts, node 2 has noticed the end of node 0 before.
+#[test]
+fn of_a_chain_of_losses_over_hosts_the_one_that_lost_nobody_is_named() {
+    let mut facts = job(3).lost(2, 0).lost(0, 1).exit(2, 5, 75).exit(0, 6, 75);
+    assert!(over(&facts, 1005).1.starts_with("node 1 (pid 101) was lost by node 0"));
+    facts.nodes[1].closed = true;
+    let (code, line) = over(&facts, 1005);
+    assert!(code == 1 && line.starts_with("node 1 (pid 101) left without mg_finalize"), "{line}");
+}
+
 #[test]
 fn of_two_that_did_not_meet_the_one_that_tried_is_believed() {
     let mut facts = job(2).lost(0, 1).exit(0, 5, 75).lost(1, 0).exit(1, 900, 75);

@@ -334,8 +334,10 @@ impl NamedSegments {
         if check(name).is_err() {
             return false;
         }
-        let reserved = lock(&self.registry).reserve(name, asker.node);
-        driver.answer(asker, reserved.err().unwrap_or(0), 0);
+        let reserved = lock(&self.registry).reserve(name, asker);
+        if let Some(reserved) = reserved {
+            driver.answer(asker, reserved.err().unwrap_or(0), 0);
+        }
         true
     }
 
@@ -352,11 +354,14 @@ impl NamedSegments {
             return false;
         }
         let mut registry = lock(&self.registry);
-        let Some(waiting) = registry.made(name, (area, rights), asker.node) else { return false };
+        let Some(outcome) = registry.made(name, (area, rights), asker.node) else { return false };
         let facts = registry.find(name);
         drop(registry);
-        for waiter in waiting {
-            answer_facts(driver, waiter, facts.as_ref());
+        for attacher in outcome.attachers {
+            answer_facts(driver, attacher, facts.as_ref());
+        }
+        for (creator, reserved) in outcome.creators {
+            driver.answer(creator, reserved.err().unwrap_or(0), 0);
         }
         driver.answer(asker, 0, 0);
         true

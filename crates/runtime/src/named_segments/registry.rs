@@ -1,10 +1,10 @@
 //! Node 0's registry of named segments: which there are, and who is attached.
 //!
-//! A name is reserved before its area is made, so that two nodes never make two areas for one name. What is
-//! removed loses its name at once and is there until the last attach ends; whoever is told that it *goes*, once,
-//! frees its area.
+//! A name is reserved before its area is made, so that two nodes never make two areas for one name; who would make one
+//! meanwhile waits, and has the name if it could not be made. What is removed loses its name at once and is there until
+//! the last attach ends; whoever is told that it *goes*, once, frees its area.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use multigrain_types::{AreaId, NodeId};
 
@@ -26,11 +26,23 @@ pub(super) struct Registry {
     waiting: BTreeMap<Vec<u8>, Vec<Asker>>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 enum Named {
-    /// That node makes its area.
-    Reserved(NodeId),
+    /// A node makes its area; others would if it cannot.
+    Reserved {
+        by: NodeId,
+        next: VecDeque<Asker>,
+    },
     Made(AreaId),
+}
+
+/// Who is to be answered when a segment is made, or could not be.
+#[derive(Debug, PartialEq, Eq, Default)]
+pub(super) struct Outcome {
+    /// Who waits for the segment.
+    pub(super) attachers: Vec<Asker>,
+    /// Who wants to create one of its name: what [`Registry::reserve`] gives.
+    pub(super) creators: Vec<(Asker, Result<(), i32>)>,
 }
 
 #[derive(Debug)]
@@ -55,49 +67,66 @@ impl SegmentEntry {
 }
 
 impl Registry {
-    /// A node is about to create a segment: its name is taken from now on.
+    /// A node is about to create a segment: its name is taken from now on. None while another makes one of that name: the answer
+    /// is that node's [`Outcome`].
     ///
     /// # Errors
     /// A code: there is one, or one too many.
-    pub(super) fn reserve(&mut self, name: &[u8], by: NodeId) -> Result<(), i32> {
-        if self.names.contains_key(name) {
-            return Err(Error::Exists(String::new()).code());
+    pub(super) fn reserve(&mut self, name: &[u8], asker: Asker) -> Option<Result<(), i32>> {
+        match self.names.get_mut(name) {
+            Some(Named::Reserved { next, .. }) => {
+                next.push_back(asker);
+                return None;
+            }
+            Some(Named::Made(_)) => return Some(Err(Error::Exists(String::new()).code())),
+            None => {}
         }
         if self.reserved + self.segments.len() >= MOST {
-            return Err(Error::Limit(String::new()).code());
+            return Some(Err(Error::Limit(String::new()).code()));
         }
-        self.names.insert(name.to_vec(), Named::Reserved(by));
+        let reserved = Named::Reserved { by: asker.node, next: VecDeque::new() };
+        self.names.insert(name.to_vec(), reserved);
         self.reserved += 1;
-        Ok(())
+        Some(Ok(()))
     }
 
-    /// Its area is there, or could not be made. Who waits for it; None if that node has not reserved the name.
+    /// Its area is there, or could not be made. None if that node has not reserved the name.
     pub(super) fn made(
         &mut self,
         name: &[u8],
         (area, rights): (Option<AreaId>, Rights),
-        by: NodeId,
-    ) -> Option<Vec<Asker>> {
-        let is_known = area.is_some_and(|area| self.segments.contains_key(&area));
-        if self.names.get(name) != Some(&Named::Reserved(by)) || is_known {
+        node: NodeId,
+    ) -> Option<Outcome> {
+        let Some(Named::Reserved { by, next }) = self.names.get_mut(name) else { return None };
+        if *by != node || area.is_some_and(|area| self.segments.contains_key(&area)) {
             return None;
         }
-        self.reserved -= 1;
         let Some(area) = area else {
-            self.names.remove(name);
-            return Some(Vec::new());
+            let first = next.pop_front();
+            match first {
+                Some(asker) => *by = asker.node,
+                None => {
+                    self.reserved -= 1;
+                    self.names.remove(name);
+                }
+            }
+            let creators = first.into_iter().map(|asker| (asker, Ok(()))).collect();
+            return Some(Outcome { creators, ..Outcome::default() });
         };
+        let exists = Err(Error::Exists(String::new()).code());
+        let creators = next.drain(..).map(|asker| (asker, exists)).collect();
+        self.reserved -= 1;
         let (attached, attaches) = (BTreeMap::new(), 0);
         let segment = SegmentEntry { name: Some(name.to_vec()), rights, attached, attaches };
         self.segments.insert(area, segment);
         self.names.insert(name.to_vec(), Named::Made(area));
-        Some(self.waiting.remove(name).unwrap_or_default())
+        Some(Outcome { attachers: self.waiting.remove(name).unwrap_or_default(), creators })
     }
 
     /// The segment of a name.
     pub(super) fn find(&self, name: &[u8]) -> Option<RegisteredSegment> {
         match self.names.get(name)? {
-            Named::Reserved(_) => None,
+            Named::Reserved { .. } => None,
             Named::Made(area) => self.facts(*area),
         }
     }
@@ -156,22 +185,41 @@ mod tests {
     const RIGHTS: Rights = Rights { user: 1, group: 1, mode: 0o600 };
     const AREA: AreaId = AreaId(5);
 
+    fn asker(node: u16) -> Asker {
+        Asker { node: NodeId(node), thread: multigrain_types::ThreadId(3) }
+    }
+
+    fn nobody() -> Option<Outcome> {
+        Some(Outcome::default())
+    }
+
     fn made() -> Registry {
         let mut registry = Registry::default();
-        assert_eq!(registry.reserve(b"one", NodeId(1)), Ok(()));
-        assert_eq!(registry.made(b"one", (Some(AREA), RIGHTS), NodeId(1)), Some(Vec::new()));
+        assert_eq!(registry.reserve(b"one", asker(1)), Some(Ok(())));
+        assert_eq!(registry.made(b"one", (Some(AREA), RIGHTS), NodeId(1)), nobody());
         registry
     }
 
+    /// They were told that there was one, which then was not made.
     #[test]
-    fn a_name_is_taken_before_its_segment_is_there() {
+    fn who_would_make_a_segment_waits_for_another_that_is_about_to() {
         let mut registry = Registry::default();
-        assert_eq!(registry.reserve(b"one", NodeId(1)), Ok(()));
-        assert_eq!(registry.reserve(b"one", NodeId(2)), Err(-13));
+        assert_eq!(registry.reserve(b"one", asker(1)), Some(Ok(())));
+        assert_eq!(registry.reserve(b"one", asker(2)), None);
+        assert_eq!(registry.reserve(b"one", asker(1)), None);
+        assert_eq!(registry.reserve(b"one", asker(3)), None);
         assert_eq!(registry.find(b"one"), None);
         assert_eq!(registry.made(b"one", (Some(AREA), RIGHTS), NodeId(2)), None, "another's name");
-        assert_eq!(registry.made(b"one", (None, RIGHTS), NodeId(1)), Some(Vec::new()));
-        assert_eq!(registry.reserve(b"one", NodeId(2)), Ok(()), "it could not be made");
+        let then = |creators| Some(Outcome { creators, ..Outcome::default() });
+        let could_not = (None, RIGHTS);
+        assert_eq!(registry.made(b"one", could_not, NodeId(1)), then(vec![(asker(2), Ok(()))]));
+        let told = vec![(asker(1), Err(-13)), (asker(3), Err(-13))];
+        assert_eq!(registry.made(b"one", (Some(AREA), RIGHTS), NodeId(2)), then(told));
+        assert_eq!(registry.reserve(b"one", asker(3)), Some(Err(-13)));
+        assert_eq!(registry.remove(AREA), Some(true));
+        assert_eq!(registry.reserve(b"one", asker(3)), Some(Ok(())));
+        assert_eq!(registry.made(b"one", could_not, NodeId(3)), nobody());
+        assert_eq!((registry.reserved, registry.names.len()), (0, 0));
     }
 
     #[test]
@@ -179,19 +227,19 @@ mod tests {
         let mut registry = Registry::default();
         let name = |number: usize| number.to_le_bytes();
         for number in 0..MOST {
-            assert_eq!(registry.reserve(&name(number), NodeId(1)), Ok(()), "{number}");
+            assert_eq!(registry.reserve(&name(number), asker(1)), Some(Ok(())), "{number}");
             if number % 2 == 0 {
                 let area = AreaId(u32::try_from(number).unwrap());
                 let made = registry.made(&name(number), (Some(area), RIGHTS), NodeId(1));
-                assert_eq!(made, Some(Vec::new()));
+                assert_eq!(made, nobody());
             }
         }
         assert_eq!(
-            registry.reserve(b"one more", NodeId(1)),
-            Err(Error::Limit(String::new()).code())
+            registry.reserve(b"one more", asker(1)),
+            Some(Err(Error::Limit(String::new()).code()))
         );
-        assert_eq!(registry.made(&name(1), (None, RIGHTS), NodeId(1)), Some(Vec::new()));
-        assert_eq!(registry.reserve(b"one more", NodeId(1)), Ok(()));
+        assert_eq!(registry.made(&name(1), (None, RIGHTS), NodeId(1)), nobody());
+        assert_eq!(registry.reserve(b"one more", asker(1)), Some(Ok(())));
     }
 
     #[test]
@@ -204,7 +252,7 @@ mod tests {
         assert_eq!(registry.remove(AREA), None);
         assert!(!registry.attach(AREA, NodeId(0)), "its name is gone");
         assert_eq!(registry.find(b"one"), None);
-        assert_eq!(registry.reserve(b"one", NodeId(2)), Ok(()), "the name is free");
+        assert_eq!(registry.reserve(b"one", asker(2)), Some(Ok(())), "the name is free");
         assert_eq!(registry.detach(AREA, NodeId(1)), None, "it is not attached");
         assert_eq!(registry.detach(AREA, NodeId(0)), Some(false));
         assert_eq!(registry.detach(AREA, NodeId(2)), Some(false));
@@ -216,9 +264,9 @@ mod tests {
     #[test]
     fn who_waits_is_told_when_the_segment_is_there() {
         let mut registry = Registry::default();
-        let asker = Asker { node: NodeId(2), thread: multigrain_types::ThreadId(3) };
-        registry.wait(b"one", asker);
-        registry.reserve(b"one", NodeId(1)).unwrap();
-        assert_eq!(registry.made(b"one", (Some(AREA), RIGHTS), NodeId(1)), Some(vec![asker]));
+        registry.wait(b"one", asker(2));
+        assert_eq!(registry.reserve(b"one", asker(1)), Some(Ok(())));
+        let told = Outcome { attachers: vec![asker(2)], ..Outcome::default() };
+        assert_eq!(registry.made(b"one", (Some(AREA), RIGHTS), NodeId(1)), Some(told));
     }
 }

@@ -5,8 +5,10 @@ use core::time::Duration;
 use rustix::io::Errno;
 use std::time::Instant;
 
-/// How long it may last.
+/// How long it may last: where others have used up what the host has, and where the program has all that its own limit allows,
+/// which is to be said within 5 s.
 const MOST: Duration = Duration::from_secs(10);
+const MOST_OF_PROGRAM: Duration = Duration::from_secs(4);
 /// Between two tries: the listener stays ready meanwhile.
 const RETRY: Duration = Duration::from_millis(50);
 
@@ -27,8 +29,13 @@ impl Shortage {
         }
         let since = *self.0.get_or_insert_with(Instant::now);
         std::thread::sleep(RETRY);
-        since.elapsed() < MOST
+        since.elapsed() < if is_of_program(errno) { MOST_OF_PROGRAM } else { MOST }
     }
+}
+
+/// Whether it is the program that has all its process may have.
+pub(super) fn is_of_program(errno: Errno) -> bool {
+    errno == Errno::MFILE
 }
 
 /// Whether a limit of this process or host was met: a matter of its own, and of now.
@@ -46,7 +53,9 @@ mod tests {
         assert!(!shortage.wait(Errno::INVAL), "that is none");
         let long_ago = Instant::now().checked_sub(2 * MOST).unwrap();
         shortage.0 = Some(long_ago);
-        assert!(!shortage.wait(Errno::MFILE));
+        assert!(!shortage.wait(Errno::MFILE) && !shortage.wait(Errno::NFILE));
+        shortage.0 = Instant::now().checked_sub(MOST_OF_PROGRAM);
+        assert!(!shortage.wait(Errno::MFILE) && shortage.wait(Errno::NFILE));
         shortage.is_over();
         assert!(shortage.wait(Errno::MFILE));
     }
