@@ -348,6 +348,12 @@ fn mistakes_get_one_line_that_names_host_and_remedy() {
             125,
             "host quiet: no agent could be started (exit status: 0); see what '",
         ),
+        (
+            "--hosts a,unheard",
+            125,
+            "host unheard: the standard input of its agent has ended at once: what leads there has to pass it on (leave",
+        ),
+        ("--hosts a,null", 125, "host null: the standard input of its agent has ended at once: "),
         ("--hosts a,deaf --boot-timeout 1", 125, "host deaf: no answer in 1 s"),
         ("--hosts a,deaf --timeout 0.5", 124, "time-out after 0.5 s"),
     ] {

@@ -267,6 +267,47 @@ fn nothing_is_left_of_a_job_whose_launcher_is_killed_or_whose_allocation_ends() 
     }
 }
 
+/// The agents of a cluster's hosts: processes with its configuration in their environment.
+fn agents(cluster: &Cluster) -> Vec<String> {
+    let mark = format!("SLURM_CONF={}", cluster.directory.join("slurm.conf").display());
+    let processes = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
+    let is_agent = |process: &PathBuf| {
+        let text = |name| fs::read(process.join(name)).unwrap_or_default();
+        text("cmdline").ends_with(b"multigrain\0agent\0")
+            && text("environ").split(|&byte| byte == 0).any(|of| of == mark.as_bytes())
+    };
+    processes.filter(is_agent).map(|process| process.display().to_string()).collect()
+}
+
+/// The launcher ends while `srun` still starts an agent: killed then, it left one for 10 s that nobody spoke to.
+#[test]
+fn no_agent_outlives_a_launcher_that_ends_during_the_start() {
+    let Some(cluster) = Cluster::new("start") else { return };
+    let launcher = env!("CARGO_BIN_EXE_multigrain");
+    let fails = format!("{launcher} run ./missing; echo $?; sleep 20");
+    let is_killed =
+        format!("{launcher} run true & sleep 0.1; kill -9 $!; wait $!; echo $?; sleep 20");
+    for script in [fails, is_killed] {
+        let mut job = cluster.command("env");
+        job.args(["--default-signal", "salloc", "--quiet", "-N", "2", "-n", "4", "bash", "-c"]);
+        let mut job = start(job.arg(script));
+        let code = job.lines(1);
+        let ended = Instant::now();
+        let mut seen = ended;
+        while seen.elapsed() < Duration::from_secs(2) {
+            if !agents(&cluster).is_empty() {
+                seen = Instant::now();
+            }
+            let took = seen - ended;
+            assert!(took < Duration::from_secs(5), "{:?} after {code:?}", agents(&cluster));
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        cluster.command("scancel").args(["-u", "root"]).status().unwrap();
+        let ended = job.wait();
+        assert!(matches!(&*code[0], "127" | "137" | "0"), "{code:?} {ended:?}");
+    }
+}
+
 /// Child processes.
 fn children(of: u32) -> Vec<Pid> {
     let path = format!("/proc/{of}/task/{of}/children");

@@ -104,6 +104,23 @@ pub(super) fn is_linked_with_us(program: &Path) -> bool {
     names().is_some_and(|names| names.split(|byte| *byte == 0).any(|of| of.starts_with(LIBRARY)))
 }
 
+/// Whether it is a program of 64 bits that neither loads the library nor has it in itself; not of one that is too large to
+/// look through.
+pub(super) fn is_without_us(program: &Path) -> bool {
+    let is_small = program.metadata().is_ok_and(|of| of.len() <= MOST_LOOKED_THROUGH);
+    if !is_small || Segments::of(program).is_none() || is_linked_with_us(program) {
+        return false;
+    }
+    // A variable that every node reads.
+    let own = b"MULTIGRAIN_CONTROL_FD";
+    let has =
+        |bytes: Vec<u8>| bytes.split(|&byte| byte == b'M').any(|of| of.starts_with(&own[1..]));
+    std::fs::read(program).is_ok_and(|bytes| !has(bytes))
+}
+
+/// Bytes of a program that is looked through for the library.
+const MOST_LOOKED_THROUGH: u64 = 64 << 20;
+
 /// The name of the library of Multigrain, without its version.
 const LIBRARY: &[u8] = b"libmultigrain.so";
 

@@ -17,6 +17,9 @@ const OTHER_MACHINE: &str =
     "not a program this machine can execute: it is for another kind of processor; compile it here";
 const CUT_OFF: &str =
     "not a program this machine can execute: its end is missing; copy or link it again";
+const BROKEN: &str = "not a program this machine can execute: its ELF header contradicts itself; copy or link it again";
+const LIBRARY: &str = "not a program this machine can execute: a library, which has no entry point; name a program that is linked with it";
+const EMPTY: &str = "not a program this machine can execute: it is empty; compile or copy it again";
 const NO_PROGRAM: &str = "not a program this machine can execute: neither ELF nor a script; compile it, or name the program";
 
 /// What e_machine of the ELF header says, for programs of 64 bits and of 32, which the kernel may execute too.
@@ -24,6 +27,11 @@ const NO_PROGRAM: &str = "not a program this machine can execute: neither ELF no
 const MACHINES: [u16; 2] = [62, 3];
 #[cfg(target_arch = "aarch64")]
 const MACHINES: [u16; 2] = [183, 40];
+/// What its classes are, for programs of 64 bits and of 32, and where and how long an entry of the table of segments is.
+const CLASS_64: u8 = 2;
+const CLASS_32: u8 = 1;
+const SEGMENT_64: (usize, u16) = (54, 56);
+const SEGMENT_32: (usize, u16) = (42, 32);
 
 /// Whether the file that a script's first line or an ELF header names is missing.
 pub(super) fn lacks_interpreter(file: &Path) -> bool {
@@ -49,6 +57,9 @@ fn beginning(file: &Path) -> Option<Vec<u8>> {
 /// Why the kernel will not execute a file that may be executed; what cannot be read is for the kernel to say.
 pub(super) fn refusal(file: &Path) -> Option<&'static str> {
     let bytes = file.metadata().ok().filter(fs::Metadata::is_file)?.len();
+    if bytes == 0 {
+        return Some(EMPTY);
+    }
     let why = refusal_of(&beginning(file)?, bytes);
     let why = why.or_else(|| elf::is_cut_off(file, bytes).then_some(CUT_OFF))?;
     (!others_are_registered()).then_some(why)
@@ -86,13 +97,24 @@ fn refusal_of(begin: &[u8], bytes: u64) -> Option<&'static str> {
         4 => return Some(CORE),
         _ => {}
     }
-    let is_64 = machine == MACHINES[0] && begin[4] == 2;
-    let table = begin.get(32..40).and_then(|table| table.try_into().ok()).map(u64::from_le_bytes);
-    let (Some(table), Some(entry), Some(entries)) = (table, word(54), word(56)) else {
-        return Some(CUT_OFF);
+    // Those of 32 bits for the processor's 64 are of that class, too (x32).
+    let (at, size) = match begin[4] {
+        CLASS_64 if machine == MACHINES[0] => SEGMENT_64,
+        CLASS_32 => SEGMENT_32,
+        _ => return Some(BROKEN),
     };
+    let (Some(entry), Some(entries)) = (word(at), word(at + 2)) else { return Some(CUT_OFF) };
+    if ![2, 3].contains(&kind) || entry != size || entries == 0 {
+        return Some(BROKEN);
+    }
+    let long = |at: usize| Some(u64::from_le_bytes(begin.get(at..at + 8)?.try_into().ok()?));
+    let (Some(start), Some(table)) = (long(24), long(32)) else { return Some(CUT_OFF) };
     let end = table.saturating_add(u64::from(entry) * u64::from(entries));
-    (is_64 && end.max(table + 1) > bytes).then_some(CUT_OFF)
+    match at == SEGMENT_64.0 {
+        true if end > bytes => Some(CUT_OFF),
+        true if kind == 3 && start == 0 => Some(LIBRARY),
+        _ => None,
+    }
 }
 
 /// Whether the kernel has been told of other kinds of programs (binfmt_misc).
@@ -120,6 +142,11 @@ mod tests {
         assert_eq!(with(16, 4), Some(CORE));
         assert_eq!(with(18, 8), Some(OTHER_MACHINE));
         assert_eq!(with(5, 2), Some(OTHER_MACHINE));
+        for (at, value) in [(4, 1), (4, 0), (16, 7), (54, 32), (56, 0)] {
+            assert_eq!(with(at, value), Some(BROKEN), "{at}");
+        }
+        let library = [&begin[..16], &[3], &begin[17..24], &[0; 8], &begin[32..]].concat();
+        assert_eq!(refusal_of(&library, bytes), Some(LIBRARY));
         assert_eq!(refusal_of(begin, 70), Some(CUT_OFF));
         assert_eq!(refusal_of(&begin[..10], 10), Some(CUT_OFF));
         assert_eq!(refusal_of(&begin[..50], 50), Some(CUT_OFF));

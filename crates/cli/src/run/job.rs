@@ -4,6 +4,7 @@
 //! what it sees, and what it does. The last resort is SIGKILL ([`super::escalation`]).
 
 use super::control::Channel;
+use super::elf;
 use super::escalation::{Terminated, kill_after};
 use super::event_source::Source;
 use super::hosts::{Agents, Request};
@@ -31,6 +32,7 @@ use serde_json::{Map, Value};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// How long processes that outlive their node may go on writing after a good end.
@@ -52,6 +54,8 @@ pub(super) struct Settings<'a> {
     pub(super) tagged: bool,
     pub(super) summary: bool,
     pub(super) stats: Option<File>,
+    /// What all nodes run, if that is one program of this host.
+    pub(super) program: Option<PathBuf>,
     /// Before the nodes ran.
     pub(super) memory_kills: MemoryKills,
     /// A child that is not of the job.
@@ -430,7 +434,12 @@ impl<'a> Job<'a> {
             joined: facts.joins(),
             stats: live.stats.take(),
         };
+        let is_apart = self.settings.summary && self.facts.nodes.iter().all(|node| !node.joins());
+        let apart = self.settings.program.as_deref().filter(|program| {
+            is_apart && self.facts.nodes.len() > 1 && elf::is_without_us(program)
+        });
         Report {
+            apart: apart.map(|program| program.display().to_string()),
             wall: self.course.wall.unwrap_or(now),
             code: self.course.verdict.code,
             why: self.course.verdict.line.clone(),

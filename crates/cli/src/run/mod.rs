@@ -203,6 +203,10 @@ fn launch(args: &RunArgs) -> Result<u8, LaunchError> {
                 tagged: args.tagged(nodes),
                 summary: args.summarized(stderr_is_terminal),
                 stats,
+                program: match &*apps {
+                    [app] => program::find(&app.command[0]).ok(),
+                    _ => None,
+                },
                 memory_kills,
                 watchdog: containment.watchdog_mut(),
             };

@@ -178,7 +178,8 @@ fn secret_pipe(plan: &Plan, rank: u32) -> io::Result<OwnedFd> {
 }
 
 /// Makes a command of the launcher itself end with it: in a session of its own, so that nothing typed at the
-/// terminal reaches it, and it asks for nothing there.
+/// terminal reaches it, and it asks for nothing there. It ends by SIGTERM: `srun` then ends the step that it is starting,
+/// which nobody does once it is killed.
 pub(super) fn tie_helper_to_launcher(
     command: &mut Command,
     registration: OwnedFd,
@@ -187,8 +188,8 @@ pub(super) fn tie_helper_to_launcher(
     let launcher = getpid();
     let prepare = move || {
         setsid()?;
-        end_with(launcher)?;
-        watchdog::register(&registration)?;
+        end_with(launcher, Signal::TERM)?;
+        watchdog::register_command(&registration)?;
         signals.restore()
     };
     // SAFETY: `prepare` makes system calls only, through rustix and libc, and allocates nothing.
@@ -202,9 +203,9 @@ pub(super) fn in_own_session(command: &mut Command) {
     unsafe { command.pre_exec(prepare) };
 }
 
-/// From now on this process is killed when its parent, the launcher, dies.
-fn end_with(launcher: Pid) -> io::Result<()> {
-    set_parent_process_death_signal(Some(Signal::KILL))?;
+/// From now on this process receives a signal when its parent, the launcher, dies.
+fn end_with(launcher: Pid, signal: Signal) -> io::Result<()> {
+    set_parent_process_death_signal(Some(signal))?;
     if getppid() != Some(launcher) {
         // It died before the line above; a signal for that will never come.
         return Err(io::ErrorKind::Interrupted.into());
@@ -221,7 +222,7 @@ fn tie_to_launcher(
 ) {
     let launcher = getpid();
     let prepare = move || {
-        end_with(launcher)?;
+        end_with(launcher, Signal::KILL)?;
         watchdog::register(&registration)?;
         signals.restore()?;
         for fd in &own {

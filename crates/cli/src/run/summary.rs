@@ -97,6 +97,8 @@ pub(super) struct Report {
     /// What the user was told of a bad end.
     pub(super) why: Option<String>,
     pub(super) nodes: Vec<NodeReport>,
+    /// The program, if that has nothing of Multigrain and no node has called mg_init.
+    pub(super) apart: Option<String>,
 }
 
 impl Report {
@@ -168,7 +170,13 @@ impl Report {
         if reported > 0 && reported < self.nodes.len() {
             let _ = write!(text, "; counters of {reported} nodes only");
         }
-        if self.nodes.iter().all(|node| !node.joined) {
+        if let Some(program) = &self.apart {
+            let copies = self.nodes.len();
+            let _ = write!(
+                text,
+                "; {program} is not linked with Multigrain: {copies} copies have run that share nothing"
+            );
+        } else if self.nodes.iter().all(|node| !node.joined) {
             text += "; no node has called mg_init, so that nothing is shared";
         }
         text.push('\n');
@@ -252,6 +260,7 @@ mod tests {
             wall: Duration::from_millis(1234),
             code: 0,
             why: None,
+            apart: None,
             nodes: stats.iter().map(node).collect(),
         }
     }
@@ -299,6 +308,10 @@ mod tests {
         let mut apart = report(&["", ""]);
         apart.nodes.iter_mut().for_each(|node| node.joined = false);
         let line = "exit code 0; no node has called mg_init, so that nothing is shared\n";
+        assert!(apart.text().ends_with(line), "{}", apart.text());
+        apart.apart = Some("./app".to_owned());
+        let line =
+            "code 0; ./app is not linked with Multigrain: 2 copies have run that share nothing\n";
         assert!(apart.text().ends_with(line), "{}", apart.text());
         let text = report(&["{}", "", ""]).text();
         assert!(text.contains("counters of 1 nodes only"), "{text}");

@@ -427,8 +427,8 @@ fn of_failure(facts: &Facts, rank: usize, status: Status) -> Verdict {
                     true => " and could not say where: its stack was full (ulimit -s, ulimit -v) or overrun, or an alternate \
                              stack had no room for a handler (sigaltstack: 64 KiB), or it lay in shared memory, or somebody sent the signal, or the program blocks it in a way of its own (a system call, the mask \
                              of ppoll or pselect)",
-                    false => " before mg_init had ended, or without mg_init: by the program itself, or its stack had no room \
-                              (ulimit -s, ulimit -v)",
+                    false => " before mg_init had ended, or without mg_init: by the program itself (calls of the library give \
+                              errors and NULL until then), or its stack had no room (ulimit -s, ulimit -v)",
                 }
                 .to_owned(),
                 None if signal == libc::SIGABRT && !facts.nodes[rank].is_ready() => {

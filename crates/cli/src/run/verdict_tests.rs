@@ -158,7 +158,8 @@ fn a_crash_before_mg_init_says_so_and_what_it_may_be() {
     let line = over(&facts, 6).1;
     assert!(
         line.contains(
-            "(SIGSEGV) before mg_init had ended, or without mg_init: by the program itself, or "
+            "(SIGSEGV) before mg_init had ended, or without mg_init: by the program itself (calls of the library give \
+             errors and NULL until then), or "
         ),
         "{line}"
     );

@@ -33,12 +33,18 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 /// Rounds of looking for processes with the job's id; each finds what forked during the last.
 const SWEEPS: usize = 5;
 /// Looks for children that a dead launcher has left before they executed the program, and the time between.
 const LOOKS: usize = 100;
 const BETWEEN_LOOKS: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
+
+/// Added to the process id of a command that leads to an agent; no process id is as large.
+const COMMAND: i32 = 1 << 30;
+/// How long such a command may take to end what it has started, once it has SIGTERM.
+const COMMAND_WAIT: Duration = Duration::from_secs(2);
 
 /// Between two looks whether the launcher is stopped, where that matters: short beside the patience of agents.
 const PULSE_PERIOD: Timespec = Timespec { tv_sec: 0, tv_nsec: 500_000_000 };
@@ -193,9 +199,17 @@ impl Watchdog {
 
 /// Tells the watchdog of this process, from between fork and exec: async-signal-safe.
 pub(super) fn register(socket: impl AsFd) -> io::Result<()> {
-    let pid = rustix::process::getpid().as_raw_nonzero().get();
+    tell(socket, rustix::process::getpid().as_raw_nonzero().get())
+}
+
+/// The same of a command that leads to an agent, which is asked to end before it is killed.
+pub(super) fn register_command(socket: impl AsFd) -> io::Result<()> {
+    tell(socket, rustix::process::getpid().as_raw_nonzero().get() | COMMAND)
+}
+
+fn tell(socket: impl AsFd, number: i32) -> io::Result<()> {
     // Four bytes are sent whole or not at all.
-    match send(socket, &pid.to_ne_bytes(), SendFlags::NOSIGNAL) {
+    match send(socket, &number.to_ne_bytes(), SendFlags::NOSIGNAL) {
         // A watchdog that somebody killed is of no use to this node, and no harm.
         Ok(_) | Err(Errno::PIPE | Errno::CONNRESET) => Ok(()),
         Err(error) => Err(error.into()),
@@ -206,7 +220,7 @@ fn keep_watch(ward: Ward, ends: [OwnedFd; 2], held: &str, mark: &str, group: Opt
     become_watchdog();
     let groups = match seclude(ends) {
         Ok(()) => read_groups(ward, held),
-        Err(_) => Vec::new(),
+        Err(_) => Groups::default(),
     };
     end(&groups, mark, group)
 }
@@ -217,8 +231,12 @@ pub(crate) fn succeed(args: &WatchdogArgs) -> ! {
     // Its nodes have all executed their program, so nobody holds the launcher's end.
     let ward = if args.agent { Ward::Agent } else { Ward::Launcher };
     let _ = read_groups(ward, "");
-    let groups: Vec<Pid> = args.nodes.iter().filter_map(|&node| Pid::from_raw(node)).collect();
-    end(&groups, &args.mark, args.group.as_deref().map(Cgroup::at).as_ref())
+    let nodes = args.nodes.iter().filter_map(|&node| Pid::from_raw(node)).collect();
+    end(
+        &Groups { nodes, commands: Vec::new() },
+        &args.mark,
+        args.group.as_deref().map(Cgroup::at).as_ref(),
+    )
 }
 
 fn become_watchdog() {
@@ -230,9 +248,12 @@ fn become_watchdog() {
 }
 
 /// The launcher is gone: ends its job.
-fn end(groups: &[Pid], mark: &str, group: Option<&Cgroup>) -> ! {
-    for &group in groups {
-        let _ = kill_process_group(group, Signal::KILL);
+fn end(groups: &Groups, mark: &str, group: Option<&Cgroup>) -> ! {
+    let deadline = Instant::now() + COMMAND_WAIT;
+    for (of, signal) in [(&groups.nodes, Signal::KILL), (&groups.commands, Signal::TERM)] {
+        for &group in of {
+            let _ = kill_process_group(group, signal);
+        }
     }
     for _ in 0..SWEEPS {
         let found = leftovers::marked(mark);
@@ -246,6 +267,10 @@ fn end(groups: &[Pid], mark: &str, group: Option<&Cgroup>) -> ! {
     if let Some(group) = group {
         group.kill();
         group.remove();
+    }
+    for &command in &groups.commands {
+        leftovers::wait_for_end(command, deadline);
+        let _ = kill_process_group(command, Signal::KILL);
     }
     std::process::exit(0)
 }
@@ -263,15 +288,26 @@ fn seclude([reader, launcher]: [OwnedFd; 2]) -> io::Result<()> {
     Ok(())
 }
 
+/// The process groups that a launcher leaves.
+#[derive(Default)]
+struct Groups {
+    nodes: Vec<Pid>,
+    /// Of commands that lead to agents.
+    commands: Vec<Pid>,
+}
+
 /// Reads process ids until the launcher is gone, and nobody holds its end of the socket any more.
-fn read_groups(ward: Ward, held: &str) -> Vec<Pid> {
-    let mut groups = Vec::new();
+fn read_groups(ward: Ward, held: &str) -> Groups {
+    let mut groups = Groups::default();
     let mut pipes = BTreeMap::new();
     let (mut looks, mut stopped) = (0, 0);
     loop {
         match wait(ward == Ward::Agent || !pipes.is_empty()) {
             Wake::Socket => match agent_pipes::receive(io::stdin(), &mut pipes) {
-                Ok(Some(number)) if number > 0 => groups.extend(Pid::from_raw(number)),
+                Ok(Some(number)) if number >= COMMAND => {
+                    groups.commands.extend(Pid::from_raw(number - COMMAND));
+                }
+                Ok(Some(number)) if number > 0 => groups.nodes.extend(Pid::from_raw(number)),
                 // Of a pipe.
                 Ok(Some(_)) => {}
                 Err(Errno::INTR) => {}

@@ -395,10 +395,21 @@ fn what_is_no_program_says_what_to_do() {
     object.current_dir(&here).args(["-c", "first.c", "-o", "first.o"]);
     assert!(object.status().unwrap().success());
     fs::set_permissions(here.join("first.o"), fs::Permissions::from_mode(0o755)).unwrap();
-    let mut other = fs::read(env!("CARGO_BIN_EXE_multigrain")).unwrap();
-    other[18] = 8; // MIPS
-    fs::write(here.join("other"), other).unwrap();
-    fs::set_permissions(here.join("other"), fs::Permissions::from_mode(0o755)).unwrap();
+    let binary = |name: &str, changes: &[(usize, u8)]| {
+        let mut bytes = fs::read(env!("CARGO_BIN_EXE_multigrain")).unwrap();
+        changes.iter().for_each(|&(at, byte)| bytes[at] = byte);
+        fs::write(here.join(name), bytes).unwrap();
+        fs::set_permissions(here.join(name), fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    binary("other", &[(18, 8)]); // MIPS
+    // The kernel refuses each, and execvp would have given them to a shell.
+    binary("class", &[(4, 1), (18, 3)]);
+    binary("entries", &[(54, 32)]);
+    binary("kind", &[(16, 9)]);
+    file("empty", "", 0o755);
+    let mut library = std::process::Command::new("cc");
+    library.current_dir(&here).args(["-shared", "-fPIC", "first.c", "-o", "first.so"]);
+    assert!(library.status().unwrap().success());
     const NO: &str = "not a program this machine can execute";
     for (program, code, line) in [
         ("first.c", 126, "./first.c: is source; compile it"),
@@ -413,6 +424,11 @@ fn what_is_no_program_says_what_to_do() {
         ("", 127, "'': no such program; it is empty"),
         ("./noise", 126, &format!("./noise: {NO}: neither")),
         ("./first.o", 126, &format!("./first.o: {NO}: an object file; link it")),
+        ("./class", 126, &format!("./class: {NO}: its ELF header contradicts itself; copy")),
+        ("./entries", 126, &format!("./entries: {NO}: its ELF header contradicts itself; copy")),
+        ("./kind", 126, &format!("./kind: {NO}: its ELF header contradicts itself; copy")),
+        ("./empty", 126, &format!("./empty: {NO}: it is empty; compile or copy")),
+        ("./first.so", 126, &format!("./first.so: {NO}: a library, which has no entry point;")),
         ("./other", 126, &format!("./other: {NO}: it is for another kind of processor")),
     ] {
         let ended = run(multigrain().current_dir(&here).args(["run", "-n", "2", program]));

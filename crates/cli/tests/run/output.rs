@@ -1,7 +1,7 @@
 //! What comes out of a job: output, counters, and what happens to a reader that is slow or goes away.
 
 use crate::support::{
-    alive, asleep, does, launcher, not_tried, run, start, unique_time, wait_until,
+    alive, asleep, does, launcher, multigrain, not_tried, run, start, unique_time, wait_until,
 };
 use rustix::process::Signal;
 use std::io::{BufRead, BufReader};
@@ -158,4 +158,22 @@ fn stdin_goes_to_node_0_alone() {
     let ended = run(command.stdin(file));
     let expected = std::fs::read_to_string("/etc/hostname").unwrap();
     assert_eq!(ended.out, format!("[0] {expected}"));
+}
+
+/// Copies of it ran, and nothing said that they are no nodes.
+#[test]
+fn a_program_without_the_library_is_named_where_there_is_a_summary() {
+    let apart = "is not linked with Multigrain: 4 copies have run that share nothing";
+    let ended = run(multigrain().args(["run", "-n", "4", "--summary", "true"]));
+    assert!(ended.code == Some(0) && ended.err.contains(apart), "{ended:?}");
+    assert_eq!(ended.err.lines().count(), 1, "{ended:?}");
+    let quiet = run(multigrain().args(["run", "-n", "4", "true"]));
+    assert_eq!((quiet.code, quiet.err.as_str()), (Some(0), ""), "scripts see no line");
+    let alone = run(multigrain().args(["run", "-n", "1", "--summary", "true"]));
+    assert!(!alone.err.contains("copies"), "{alone:?}");
+    // It has the library in itself, and does not join.
+    let ours = [env!("CARGO_BIN_EXE_multigrain"), "--version"];
+    let ours = run(multigrain().args(["run", "-n", "4", "--summary"]).args(ours));
+    let line = "no node has called mg_init, so that nothing is shared";
+    assert!(ours.code == Some(0) && ours.err.contains(line), "{ours:?}");
 }

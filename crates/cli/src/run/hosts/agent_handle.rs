@@ -452,9 +452,26 @@ impl AgentHandle {
         left.then(|| Sweep::start(&self.sweep)).flatten()
     }
 
-    /// Closes the channel, waits no longer than so long for the end of the command, and kills it.
-    pub(super) fn end(mut self, limit: Duration) {
+    /// Closes the channel; the command of an agent that has not spoken is told to end: where that starts the agent this
+    /// very moment, killing it would leave one that nobody speaks to (`srun`).
+    pub(super) fn hang_up(self) -> EndingCommand {
+        if !self.has_spoken() {
+            let _ = kill_process_group(Pid::from_child(&self.child), Signal::TERM);
+        }
         drop((self.pipe, self.channel));
+        EndingCommand { child: self.child, pidfd: self.pidfd }
+    }
+}
+
+/// The command that reaches a host, which has nothing more to do.
+pub(super) struct EndingCommand {
+    child: Child,
+    pidfd: OwnedFd,
+}
+
+impl EndingCommand {
+    /// Waits no longer than so long for its end, and kills it.
+    pub(super) fn end(mut self, limit: Duration) {
         if let Ok(limit) = Timespec::try_from(limit) {
             let _ = poll(&mut [PollFd::new(&self.pidfd, PollFlags::IN)], Some(&limit));
         }

@@ -227,9 +227,9 @@ impl Drop for Agents {
         self.handles.iter_mut().for_each(AgentHandle::beat);
         let start = Instant::now();
         let sweeps: Vec<Sweep> = self.handles.iter_mut().filter_map(AgentHandle::sweep).collect();
-        for handle in std::mem::take(&mut self.handles) {
-            let limit = if handle.has_spoken() { END_WAIT } else { Duration::ZERO };
-            handle.end(limit.saturating_sub(start.elapsed()));
+        let handles = std::mem::take(&mut self.handles).into_iter();
+        for command in handles.map(AgentHandle::hang_up).collect::<Vec<_>>() {
+            command.end(END_WAIT.saturating_sub(start.elapsed()));
         }
         for sweep in sweeps {
             sweep.end(END_WAIT.saturating_sub(start.elapsed()));

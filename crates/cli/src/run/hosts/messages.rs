@@ -7,6 +7,7 @@ use super::super::verdict::Status;
 use crate::host::{Finding, Needs};
 use multigrain_transport::interfaces::HostAddresses;
 use multigrain_transport::{Ports, Transport};
+use multigrain_types::exit_codes::LAUNCHER_FAILED;
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 use std::time::Duration;
@@ -152,6 +153,13 @@ pub(in super::super) enum AgentEvent {
 }
 
 impl AgentEvent {
+    /// What a launcher is told whose words do not arrive.
+    pub(super) fn unaddressed() -> Self {
+        let why = "the standard input of its agent has ended at once: what leads there has to pass it on (leave out ssh -n \
+                   and < /dev/null)";
+        Self::Failed { code: LAUNCHER_FAILED, why: why.to_owned() }
+    }
+
     /// How its host is, if it says that.
     pub(super) fn examined(self) -> Option<Examined> {
         if let Self::Examined(examined) = self { Some(examined) } else { None }

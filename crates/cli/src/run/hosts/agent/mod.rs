@@ -50,6 +50,8 @@ const ABOVE_STANDARD: i32 = 3;
 /// How far it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
+    /// Nobody has spoken to it yet.
+    Unaddressed,
     Serving,
     /// Its nodes and all they left are killed; what they wrote is being read.
     Sweeping {
@@ -102,7 +104,12 @@ impl Agent {
         let mut channel = AgentChannel::new(Side::Agent, input, output)?;
         channel.say_bytes(format!("{BANNER}{}\n", builds::own()?).as_bytes());
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
-        epoll::add(&epoll, channel.input(), Source::Typed.data(), EventFlags::IN)?;
+        let listens = epoll::add(&epoll, channel.input(), Source::Typed.data(), EventFlags::IN);
+        // That of /dev/null or of a file.
+        if listens == Err(Errno::PERM) {
+            channel.say(&AgentEvent::unaddressed());
+        }
+        listens?;
         epoll::add(&epoll, &signals, Source::Signals.data(), EventFlags::IN)?;
         Ok(Self {
             channel,
@@ -112,7 +119,7 @@ impl Agent {
             held: Vec::new(),
             input: None,
             reachability: Reachability::default(),
-            phase: Phase::Serving,
+            phase: Phase::Unaddressed,
             flow: Flow { paused: false, reads: true, reads_control: true, waits_for_room: false },
             reap_at: None,
         })
@@ -211,8 +218,14 @@ impl Agent {
 
     fn on_channel(&mut self, buffer: &mut [u8]) -> ControlFlow<()> {
         match self.channel.read(buffer) {
-            Received::End => return ControlFlow::Break(()),
+            Received::End => {
+                if self.phase == Phase::Unaddressed {
+                    self.channel.say(&AgentEvent::unaddressed());
+                }
+                return ControlFlow::Break(());
+            }
             Received::Nothing => return ControlFlow::Continue(()),
+            Received::Something if self.phase == Phase::Unaddressed => self.phase = Phase::Serving,
             Received::Something => {}
         }
         loop {
