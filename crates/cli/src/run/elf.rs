@@ -1,9 +1,9 @@
 //! What an ELF file says of itself: its loader, whether all of it is there, and what its loader says of its libraries.
 
 use object::LittleEndian;
-use object::elf::{ELFCLASS32, ET_DYN, ET_EXEC, FileHeader64, PT_INTERP, PT_LOAD};
+use object::elf::{FileHeader64, PT_INTERP, PT_LOAD};
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
-use object::read::{ReadCache, ReadRef};
+use object::read::ReadCache;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
@@ -41,26 +41,6 @@ impl Segments {
 /// Whether a program of so many bytes ends before what the kernel maps of it.
 pub(super) fn is_cut_off(program: &Path, bytes: u64) -> bool {
     Segments::of(program).is_some_and(|segments| segments.end > bytes)
-}
-
-/// Why a file that begins as ELF files do is no program, though its end is there; of 32 bits the kernel knows.
-pub(super) fn fault(file: &Path) -> Option<&'static str> {
-    const BROKEN: &str = "its ELF header makes no sense; copy or link it again";
-    const LIBRARY: &str = "it is a shared library; name a program that uses it";
-    let cache = ReadCache::new(File::open(file).ok()?);
-    let class = cache.read_bytes_at(0, 5).ok()?.strip_prefix(b"\x7fELF")?;
-    if class == [ELFCLASS32.0] {
-        return None;
-    }
-    let Ok(header) = FileHeader64::<LittleEndian>::parse(&cache) else { return Some(BROKEN) };
-    let Ok(segments) = header.program_headers(LittleEndian, &cache) else { return Some(BROKEN) };
-    let has = |kind| segments.iter().any(|segment| segment.p_type(LittleEndian) == kind);
-    let kind = header.e_type(LittleEndian);
-    if !has(PT_LOAD) || (kind != ET_EXEC && kind != ET_DYN) {
-        return Some(BROKEN);
-    }
-    let begins_nowhere = header.e_entry(LittleEndian) == 0 && !has(PT_INTERP);
-    (kind == ET_DYN && begins_nowhere).then_some(LIBRARY)
 }
 
 /// Whether a program has the runtime in itself, as one in Rust has.
@@ -103,23 +83,6 @@ pub(super) fn is_linked_with_us(program: &Path) -> bool {
     };
     names().is_some_and(|names| names.split(|byte| *byte == 0).any(|of| of.starts_with(LIBRARY)))
 }
-
-/// Whether it is a program of 64 bits that neither loads the library nor has it in itself; not of one that is too large to
-/// look through.
-pub(super) fn is_without_us(program: &Path) -> bool {
-    let is_small = program.metadata().is_ok_and(|of| of.len() <= MOST_LOOKED_THROUGH);
-    if !is_small || Segments::of(program).is_none() || is_linked_with_us(program) {
-        return false;
-    }
-    // A variable that every node reads.
-    let own = b"MULTIGRAIN_CONTROL_FD";
-    let has =
-        |bytes: Vec<u8>| bytes.split(|&byte| byte == b'M').any(|of| of.starts_with(&own[1..]));
-    std::fs::read(program).is_ok_and(|bytes| !has(bytes))
-}
-
-/// Bytes of a program that is looked through for the library.
-const MOST_LOOKED_THROUGH: u64 = 64 << 20;
 
 /// The name of the library of Multigrain, without its version.
 const LIBRARY: &[u8] = b"libmultigrain.so";

@@ -436,7 +436,8 @@ impl<'a> Job<'a> {
         };
         let is_apart = self.settings.summary && self.facts.nodes.iter().all(|node| !node.joins());
         let apart = self.settings.program.as_deref().filter(|program| {
-            is_apart && self.facts.nodes.len() > 1 && elf::is_without_us(program)
+            let listed = || elf::listed_libraries(program, &[]).ok().flatten();
+            is_apart && self.facts.nodes.len() > 1 && elf::is_without_us(program, listed().as_ref())
         });
         Report {
             apart: apart.map(|program| program.display().to_string()),

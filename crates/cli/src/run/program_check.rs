@@ -29,9 +29,6 @@ pub(super) fn check(
         let finding = limits("is text without #!", "/bin/sh runs it as a script", remedy);
         return Ok((path, vec![finding]));
     }
-    if let Some(why) = elf::fault(&path) {
-        return Err(format!("{at}: {why}"));
-    }
     let listed = elf::listed_libraries(&path, variables).ok().flatten();
     if let Some(why) = listed.as_ref().and_then(|output| elf::refusal(&path, output)) {
         return Err(format!("{at}: {why}; {}", elf::LOAD_ADVICE));
