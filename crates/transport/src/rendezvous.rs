@@ -203,11 +203,8 @@ impl Rendezvous {
         };
         let at = Instant::now() + RETRY;
         // Of a peer that does not listen yet boot says itself when its time is over.
-        let is_over = if is_silence(errno) || is_of_program(errno) {
-            at >= silent_until
-        } else {
-            self.booted && at >= until
-        };
+        let soon = is_silence(errno) || is_of_program(errno);
+        let is_over = if soon { at >= silent_until } else { self.booted && at >= until };
         let may_change = may_change(errno) || (self.booted && is_of_limit(errno));
         if !may_change || is_over {
             return Err(self.unreachable(peer, errno));

@@ -335,9 +335,7 @@ impl NamedSegments {
             return false;
         }
         let reserved = lock(&self.registry).reserve(name, asker);
-        if let Some(reserved) = reserved {
-            driver.answer(asker, reserved.err().unwrap_or(0), 0);
-        }
+        reserved.into_iter().for_each(|it| driver.answer(asker, it.err().unwrap_or(0), 0));
         true
     }
 
@@ -357,12 +355,9 @@ impl NamedSegments {
         let Some(outcome) = registry.made(name, (area, rights), asker.node) else { return false };
         let facts = registry.find(name);
         drop(registry);
-        for attacher in outcome.attachers {
-            answer_facts(driver, attacher, facts.as_ref());
-        }
-        for (creator, reserved) in outcome.creators {
-            driver.answer(creator, reserved.err().unwrap_or(0), 0);
-        }
+        outcome.attachers.into_iter().for_each(|it| answer_facts(driver, it, facts.as_ref()));
+        let creators = outcome.creators.into_iter();
+        creators.for_each(|(it, reserved)| driver.answer(it, reserved.err().unwrap_or(0), 0));
         driver.answer(asker, 0, 0);
         true
     }
