@@ -377,12 +377,11 @@ fn what_is_no_program_and_what_knows_nothing_of_multigrain_is_named() {
     let built = behind(&script);
     assert_eq!(built.code, Some(0), "{built:?}");
     let says = |command: &str| behind(&format!("cd {}; $D {command}", directory.display()));
-    const BROKEN: &str = "its ELF header makes no sense; no node can start; copy or link it again";
-    for (program, line_of_it) in [
-        ("./library.so", "it is a shared library; no node can start; name a program that uses it"),
-        ("./class", BROKEN),
-        ("./headers", BROKEN),
-    ] {
+    const BROKEN: &str = "not a program this machine can execute: its ELF header contradicts itself; no node can start; copy or link it again";
+    const LIBRARY: &str = "not a program this machine can execute: a library, which has no entry point; no node can start; name a program that is linked with it";
+    for (program, line_of_it) in
+        [("./library.so", LIBRARY), ("./class", BROKEN), ("./headers", BROKEN)]
+    {
         let ended = says(program);
         assert_eq!(ended.code, Some(78), "{ended:?}");
         let start = format!("prevents: this host: program: {program}: ");

@@ -2,8 +2,8 @@
 
 use object::LittleEndian;
 use object::elf::{FileHeader64, PT_INTERP, PT_LOAD};
-use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
 use object::read::ReadCache;
+use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
