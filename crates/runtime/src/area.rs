@@ -373,12 +373,12 @@ mod tests {
             assert_eq!((origin.number(), Origin::of(number)), (number, Some(origin)));
         }
         assert_eq!(
-            Origin::of(12),
+            Origin::of(16),
             Some(Origin::Named(NamedSharing {
                 placement: Placement::Allocator,
                 compression: Compression::Zstd,
             }))
         );
-        assert_eq!(Origin::of(13), None);
+        assert_eq!(Origin::of(17), None);
     }
 }

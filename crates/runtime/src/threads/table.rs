@@ -275,7 +275,7 @@ mod tests {
             assert_eq!(Refusal::from_wire(refusal.to_wire()), Some(refusal));
             assert!(table.is_new(refusal) && !table.is_new(refusal));
         }
-        assert_eq!((Refusal::from_wire(0), Refusal::from_wire(6)), (None, None));
+        assert_eq!((Refusal::from_wire(0), Refusal::from_wire(7)), (None, None));
     }
 
     #[test]
