@@ -122,6 +122,7 @@ fn the_node_that_allocates_serves_no_more_than_its_share_of_a_large_job() {
     };
     of_all(16, &[], &["12", "1"]);
     of_all(9, &[], &["20", "1"]);
+    of_all(16, &[], &["12", "1", "own"]);
     of_all(16, &["--manager", "allocator"], &["100", "30"]);
     of_all(8, &[], &["100", "30"]);
 }
