@@ -9,6 +9,7 @@
 use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::os::fd::RawFd;
 use std::thread::yield_now;
+use std::time::{Duration, Instant};
 
 use multigrain_types::descriptor::open_by;
 use rustix::thread::gettid;
@@ -36,6 +37,9 @@ static MAKERS: [AtomicI32; 2] = [const { AtomicI32::new(0) }; 2];
 /// How many calls of the program that close are running; [`OPENING`] while the maker opens a descriptor.
 static DOOR: AtomicU32 = AtomicU32::new(0);
 const OPENING: u32 = 1 << 31;
+/// A call that closes may last (SO_LINGER), be interrupted by a handler that waits for the very link, or be left by longjmp and
+/// by cancellation: then the descriptor is opened beside it.
+const MOST_WAIT: Duration = Duration::from_millis(50);
 
 /// The calling thread is one of [`MAKERS`] as long as this lives.
 pub(crate) struct Maker(usize);
@@ -48,11 +52,19 @@ impl Maker {
                 open();
                 return;
             }
-            while DOOR.compare_exchange(0, OPENING, Ordering::Acquire, Ordering::Relaxed).is_err() {
+            let since = Instant::now();
+            let alone = loop {
+                let closed =
+                    DOOR.compare_exchange(0, OPENING, Ordering::Acquire, Ordering::Relaxed);
+                if closed.is_ok() || since.elapsed() > MOST_WAIT {
+                    break closed.is_ok();
+                }
                 yield_now();
-            }
+            };
             keep(open().as_slice());
-            DOOR.store(0, Ordering::Release);
+            if alone {
+                DOOR.store(0, Ordering::Release);
+            }
         });
         Self::at(0)
     }

@@ -302,7 +302,7 @@ impl<'a> Job<'a> {
         Situation {
             now,
             judge_at: limits.chain(self.user.kill_at()).min(),
-            all_ended: self.facts.nodes.iter().all(|node| node.end.is_some()),
+            all_ended: self.facts.all_over(),
             output: Output {
                 silent: self
                     .nodes

@@ -110,7 +110,7 @@ pub(super) fn wait_for_end(pid: Pid, deadline: Instant) {
 
 /// What is said of nodes that have not died of SIGKILL.
 pub(super) fn left_behind(nodes: &[NodeFacts]) -> String {
-    let alive = nodes.iter().enumerate().filter(|(_, node)| node.end.is_none());
+    let alive = nodes.iter().enumerate().filter(|(_, node)| !node.is_over());
     let names: Vec<String> = alive
         .map(|(rank, node)| match node.pid {
             0 => format!("node {rank}"),

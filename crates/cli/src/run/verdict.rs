@@ -247,16 +247,16 @@ impl NodeFacts {
     pub(super) fn is_handed_on(&self) -> bool {
         let by_another = self.is_another_process() || !self.joins();
         let well = self.end.is_some_and(|end| end.status == Status::Exited(0));
-        well && by_another && !self.closed && !self.left
+        well && by_another && !self.closed
     }
 
-    /// The node is another process than that which was started and has ended.
+    /// The node is another process than that which was started and has ended; it may work on after mg_finalize, as any node.
     pub(super) fn lives_on(&self) -> bool {
         self.is_handed_on() && self.joins()
     }
 
     /// Nothing of it is to come.
-    fn is_over(&self) -> bool {
+    pub(super) fn is_over(&self) -> bool {
         self.end.is_some() && !self.lives_on()
     }
 
@@ -296,7 +296,10 @@ impl Facts {
 
     /// Whether every node has ended, and said that all is well.
     pub(super) fn ended_well(&self) -> bool {
-        let well = |node: &NodeFacts| node.end.is_some_and(|end| end.status == Status::Exited(0));
+        let well = |node: &NodeFacts| {
+            let exited = node.end.is_some_and(|end| end.status == Status::Exited(0));
+            exited && (node.left || !node.is_another_process())
+        };
         self.ended_by.is_none() && self.nodes.iter().all(well)
     }
 }

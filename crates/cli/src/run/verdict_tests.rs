@@ -247,7 +247,14 @@ fn what_a_node_has_left_may_be_the_node() {
     facts.nodes[0].left = true;
     assert_eq!(judge(&facts, ms(60_000)), Decision::Running);
     facts.nodes[1].left = true;
+    assert_eq!(judge(&facts, ms(60_000)), Decision::Running, "they may work on");
+    facts.nodes[0].closed = true;
+    assert_eq!(judge(&facts, ms(60_000)), Decision::Running);
+    facts.nodes[1].closed = true;
     assert_eq!(over(&facts, 60_000), (0, String::new()));
+    assert!(facts.ended_well());
+    facts.nodes[1].left = false;
+    assert!(!facts.ended_well(), "that the first process ended well says nothing of the node");
 }
 
 #[test]
