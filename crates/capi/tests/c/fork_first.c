@@ -67,6 +67,9 @@ int main(int argc, char **argv)
         join(argc, argv);
         sleep(2);
         compute();
+        /* It is the node's process as before. */
+        OK(mg_finalize());
+        sleep(2);
         puts("done");
         return 0;
     }
