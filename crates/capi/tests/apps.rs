@@ -232,8 +232,10 @@ fn the_summary_names_the_allocation_whose_pages_go_to_and_fro_for_nothing() {
     let beside = compile(&dir, "beside");
     let (said, _) = summarized(&launcher, &dir, &[summary, beside.as_os_str()]);
     let line = said.lines().find(|line| line.starts_with("  sharing ")).unwrap_or("");
-    let names = ["most often at its byte ", "would avoid up to 9"];
-    assert!(names.iter().all(|name| line.contains(name)), "{said}");
+    // The lower bound is what each fault alone shows: none or few of them.
+    let most = ["would avoid up to 9", " to 9"];
+    assert!(line.contains("most often at its byte "), "{said}");
+    assert!(most.iter().any(|most| line.contains(most)), "{said}");
     // It costs, so nobody pays who has not asked.
     let (_, stats) = summarized(&launcher, &dir, &[program, small[0], small[1]]);
     assert!(stats["nodes"][0]["stats"]["sharing"].is_null(), "{stats}");
