@@ -232,8 +232,9 @@ fn the_summary_names_the_allocation_whose_pages_go_to_and_fro_for_nothing() {
     let beside = compile(&dir, "beside");
     let (said, _) = summarized(&launcher, &dir, &[summary, beside.as_os_str()]);
     let line = said.lines().find(|line| line.starts_with("  sharing ")).unwrap_or("");
-    // The lower bound is what each fault alone shows: none or few of them.
-    let most = ["would avoid up to 9", " to 9"];
+    // A page may be taken from a node before that has written: then it was lost for nothing, as is known. Of 80 jobs twelve had
+    // 1 % of these, the others less than that.
+    let most = ["would avoid up to 9", "would avoid 1 to 9", "would avoid 2 to 9"];
     assert!(line.contains("most often at its byte "), "{said}");
     assert!(most.iter().any(|most| line.contains(most)), "{said}");
     // It costs, so nobody pays who has not asked.

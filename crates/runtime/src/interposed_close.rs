@@ -32,39 +32,27 @@ pub(crate) fn keep(descriptors: &[RawFd]) {
 
 /// The threads that make links while the program runs, or end what is being made as the node leaves; 0 for none. What they
 /// open is the node's from the first moment on, and they may close it.
-static MAKERS: [AtomicI32; 2] = [const { AtomicI32::new(0) }; 2];
+static LINK_THREADS: [AtomicI32; 2] = [const { AtomicI32::new(0) }; 2];
 
-/// How many calls of the program that close are running; [`OPENING`] while the maker opens a descriptor.
-static DOOR: AtomicU32 = AtomicU32::new(0);
+/// How many calls of the program that close are running; [`OPENING`] while a link thread opens or closes a descriptor.
+static GATE: AtomicU32 = AtomicU32::new(0);
 const OPENING: u32 = 1 << 31;
 /// A call that closes may last (SO_LINGER), be interrupted by a handler that waits for the very link, or be left by longjmp and
 /// by cancellation: then the descriptor is opened beside it.
 const MOST_WAIT: Duration = Duration::from_millis(50);
 
-/// The calling thread is one of [`MAKERS`] as long as this lives.
-pub(crate) struct Maker(usize);
+/// The calling thread is one of [`LINK_THREADS`] as long as this lives.
+pub(crate) struct LinkThread(usize);
 
-impl Maker {
+impl LinkThread {
     /// The thread that makes links. It takes no signals of the program.
     pub(crate) fn of_links() -> Self {
         open_by(|open| {
-            if !is_maker() {
+            if !is_link_thread() {
                 open();
                 return;
             }
-            let since = Instant::now();
-            let alone = loop {
-                let closed =
-                    DOOR.compare_exchange(0, OPENING, Ordering::Acquire, Ordering::Relaxed);
-                if closed.is_ok() || since.elapsed() > MOST_WAIT {
-                    break closed.is_ok();
-                }
-                yield_now();
-            };
-            keep(open().as_slice());
-            if alone {
-                DOOR.store(0, Ordering::Release);
-            }
+            alone(|| keep(open().as_slice()));
         });
         Self::at(0)
     }
@@ -75,22 +63,41 @@ impl Maker {
     }
 
     fn at(place: usize) -> Self {
-        MAKERS[place].store(gettid().as_raw_nonzero().get(), Ordering::Relaxed);
+        LINK_THREADS[place].store(gettid().as_raw_nonzero().get(), Ordering::Relaxed);
         Self(place)
     }
 }
 
-impl Drop for Maker {
+impl Drop for LinkThread {
     fn drop(&mut self) {
-        MAKERS[self.0].store(0, Ordering::Relaxed);
+        LINK_THREADS[self.0].store(0, Ordering::Relaxed);
     }
 }
 
-fn is_maker() -> bool {
-    let makers = || MAKERS.iter().map(|maker| maker.load(Ordering::Relaxed));
-    makers().any(|maker| maker != 0) && {
+/// What a link thread does while no call of the program closes anything, if that can be had soon.
+fn alone<T>(act: impl FnOnce() -> T) -> T {
+    let since = Instant::now();
+    let had = loop {
+        match GATE.compare_exchange(0, OPENING, Ordering::Acquire, Ordering::Relaxed) {
+            Ok(_) => break true,
+            // This thread's, around this, or another link thread's.
+            Err(now) if now & OPENING != 0 => break false,
+            Err(_) if since.elapsed() > MOST_WAIT => break false,
+            Err(_) => yield_now(),
+        }
+    };
+    let done = act();
+    if had {
+        GATE.store(0, Ordering::Release);
+    }
+    done
+}
+
+fn is_link_thread() -> bool {
+    let threads = || LINK_THREADS.iter().map(|thread| thread.load(Ordering::Relaxed));
+    threads().any(|thread| thread != 0) && {
         let own = gettid().as_raw_nonzero().get();
-        makers().any(|maker| maker == own)
+        threads().any(|thread| thread == own)
     }
 }
 
@@ -105,8 +112,8 @@ fn of_word(index: usize, mut bits: u64) -> impl Iterator<Item = RawFd> {
 
 /// Closes them, in a child. Allocates nothing and takes no lock.
 pub(crate) fn close_all() {
-    // The maker is not here.
-    DOOR.store(0, Ordering::Relaxed);
+    // No link thread is here.
+    GATE.store(0, Ordering::Relaxed);
     for (index, word) in OWN.iter().enumerate() {
         let own = word.load(Ordering::Relaxed);
         if own == 0 {
@@ -127,7 +134,7 @@ mod interposed {
     use core::sync::atomic::Ordering;
     use std::thread::yield_now;
 
-    use super::{BITS, DOOR, OPENING, OWN, is_maker, of_word};
+    use super::{BITS, GATE, OPENING, OWN, alone, is_link_thread, of_word};
     use crate::errno::fail;
 
     /// A call of the program that closes descriptors: none is opened for a link meanwhile. A handler may make one in the
@@ -137,7 +144,7 @@ mod interposed {
     impl Closing {
         fn begin() -> Self {
             let enter = |calls: u32| (calls & OPENING == 0).then_some(calls + 1);
-            while DOOR.fetch_update(Ordering::Acquire, Ordering::Relaxed, enter).is_err() {
+            while GATE.fetch_update(Ordering::Acquire, Ordering::Relaxed, enter).is_err() {
                 yield_now();
             }
             Self
@@ -148,11 +155,11 @@ mod interposed {
         fn drop(&mut self) {
             // In a child it may have begun before the fork.
             let leave = |calls: u32| calls.checked_sub(1);
-            let _ = DOOR.fetch_update(Ordering::Release, Ordering::Relaxed, leave);
+            let _ = GATE.fetch_update(Ordering::Release, Ordering::Relaxed, leave);
         }
     }
 
-    /// The maker of links closes what it has opened.
+    /// A link thread closes what it has opened.
     fn give_up(descriptor: c_int) {
         if let Ok(place) = usize::try_from(descriptor)
             && let Some(word) = OWN.get(place / BITS)
@@ -177,10 +184,12 @@ mod interposed {
     /// As for the C library's.
     #[unsafe(no_mangle)]
     unsafe extern "C" fn close(descriptor: c_int) -> c_int {
-        if is_maker() {
-            give_up(descriptor);
-            // SAFETY: the caller's promise.
-            return unsafe { __close(descriptor) };
+        if is_link_thread() {
+            return alone(|| {
+                give_up(descriptor);
+                // SAFETY: the caller's promise.
+                unsafe { __close(descriptor) }
+            });
         }
         let _closing = Closing::begin();
         if is_kept(descriptor) {

@@ -141,7 +141,7 @@ impl Job<'_> {
     }
 
     pub(super) fn on_message(&mut self, rank: usize, message: Message) {
-        let now = self.now();
+        let (now, order) = (self.now(), self.facts.next_order());
         let facts = &mut self.facts.nodes[rank];
         let lives_on = facts.lives_on();
         match message {
@@ -153,7 +153,7 @@ impl Job<'_> {
             Message::Closed => {
                 // A node that is not the process that was started: that is all that is seen of its end.
                 if let Some(end) = facts.end.as_mut().filter(|_| lives_on) {
-                    end.at = now;
+                    (end.at, end.order) = (now, order);
                 }
                 facts.closed = true;
             }
@@ -246,7 +246,7 @@ impl Job<'_> {
     }
 
     pub(super) fn has_ended(&mut self, rank: usize, status: Status) {
-        let order = self.facts.nodes.iter().filter(|node| node.end.is_some()).count();
+        let order = self.facts.next_order();
         let at = self.now();
         self.facts.nodes[rank].end.get_or_insert(End { at, order, status });
     }
@@ -259,36 +259,36 @@ impl Job<'_> {
     }
 
     fn on_typed(&mut self, buffer: &mut [u8]) {
-        if self.input.feed.is_some() {
-            return self.feed_on(buffer);
+        if self.input.remote.is_some() {
+            return self.pass_input_on(buffer);
         }
-        let waiting = self.input.relay.as_mut().map(|relay| relay.read(buffer));
+        let waiting = self.input.terminal.as_mut().map(|terminal| terminal.read(buffer));
         match waiting {
             Some(Waiting::Input) => {}
             Some(Waiting::Room) => {
                 let _ = epoll::delete(&self.epoll, io::stdin());
-                if let Some(relay) = &self.input.relay {
+                if let Some(terminal) = &self.input.terminal {
                     let data = Source::Relay.data();
-                    let _ = epoll::add(&self.epoll, relay, data, EventFlags::OUT);
+                    let _ = epoll::add(&self.epoll, terminal, data, EventFlags::OUT);
                 }
             }
             Some(Waiting::Nothing) | None => {
                 let _ = epoll::delete(&self.epoll, io::stdin());
-                self.input.relay = None;
+                self.input.terminal = None;
             }
         }
     }
 
     fn on_room(&mut self) {
-        match self.input.relay.as_mut().map(super::stdin::TerminalStdin::write) {
+        match self.input.terminal.as_mut().map(super::stdin::TerminalStdin::write) {
             Some(Waiting::Room) => {}
             Some(Waiting::Input) => {
-                if let Some(relay) = &self.input.relay {
-                    let _ = epoll::delete(&self.epoll, relay);
+                if let Some(terminal) = &self.input.terminal {
+                    let _ = epoll::delete(&self.epoll, terminal);
                 }
                 let _ = self.register(io::stdin(), Source::Typed);
             }
-            Some(Waiting::Nothing) | None => self.input.relay = None,
+            Some(Waiting::Nothing) | None => self.input.terminal = None,
         }
     }
 }

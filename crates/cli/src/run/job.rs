@@ -143,13 +143,13 @@ impl<'a> Job<'a> {
     pub(super) fn new(settings: Settings<'a>, signals: Signals, nodes: Nodes) -> io::Result<Self> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         let writer = Writer::start(settings.line.then(Line::new))?;
-        let mut relay = None;
+        let mut terminal = None;
         let (live, agents) = match nodes {
             Nodes::Here(nodes) => {
                 let all = nodes.len();
                 let live = nodes.into_iter().enumerate().map(|(rank, mut node)| {
                     if let Some(pipe) = node.stdin.take() {
-                        relay = Some(TerminalStdin::new(pipe)?);
+                        terminal = Some(TerminalStdin::new(pipe)?);
                     }
                     Live::here(node, &Format::of(settings.tagged, all, rank))
                 });
@@ -166,14 +166,14 @@ impl<'a> Job<'a> {
             false => agents.nodes().into_iter().map(NodeFacts::elsewhere).collect(),
         };
         let join_wait = settings.limits.join_wait;
-        let feed = agents.take_input().then(RemoteStdin::new);
+        let remote = agents.take_input().then(RemoteStdin::new);
         let mut job = Self {
             reports: Reports::new(live.len(), settings.races),
             settings,
             epoll,
             user: User::new(signals),
             writer,
-            input: Input { relay, feed },
+            input: Input { terminal, remote },
             nodes: live,
             agents,
             facts: Facts { nodes: facts, join_wait, ..Facts::default() },
@@ -196,7 +196,7 @@ impl<'a> Job<'a> {
         self.agents.register(&self.epoll)?;
         self.register(&self.user, Source::Signals)?;
         self.register(&self.writer, Source::Writer)?;
-        if self.input.relay.is_some() {
+        if self.input.terminal.is_some() {
             self.register(io::stdin(), Source::Typed)?;
         }
         for (rank, live) in self.nodes.iter().enumerate() {

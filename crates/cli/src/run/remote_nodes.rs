@@ -14,7 +14,7 @@ impl Job<'_> {
         for host in 0..self.agents.hosts() {
             self.receive(host);
         }
-        self.feed_when_ready(&mut vec![0; super::job::BUFFER_BYTES]);
+        self.pass_input_when_ready(&mut vec![0; super::job::BUFFER_BYTES]);
     }
 
     /// Tells agents that the launcher is there, and notices that one is not.
@@ -36,7 +36,7 @@ impl Job<'_> {
         if let Err(why) = read {
             self.lose(host, &why);
         }
-        self.feed_when_ready(buffer);
+        self.pass_input_when_ready(buffer);
     }
 
     pub(super) fn on_agent_stderr(&mut self, host: usize, buffer: &mut [u8]) {
@@ -89,7 +89,7 @@ impl Job<'_> {
             }
             AgentEvent::Taken { bytes } => {
                 own(0)?;
-                self.input.feed.iter_mut().for_each(|feed| feed.has_taken(bytes))
+                self.input.remote.iter_mut().for_each(|stdin| stdin.has_taken(bytes))
             }
             AgentEvent::Swept => self.agents.set_swept(host),
             // What the agent had to tell before is here.
@@ -138,34 +138,34 @@ impl Job<'_> {
     }
 
     /// The launcher's stdin has something for node 0.
-    pub(super) fn feed_on(&mut self, buffer: &mut [u8]) {
-        let Some(feed) = &mut self.input.feed else { return };
-        let Some(bytes) = feed.read(buffer) else { return };
+    pub(super) fn pass_input_on(&mut self, buffer: &mut [u8]) {
+        let Some(stdin) = &mut self.input.remote else { return };
+        let Some(bytes) = stdin.read(buffer) else { return };
         let over = bytes.is_empty();
-        let wait = feed.has_room() && !over;
-        if feed.is_watched && !wait {
-            feed.is_watched = false;
+        let wait = stdin.has_room() && !over;
+        if stdin.is_watched && !wait {
+            stdin.is_watched = false;
             let _ = epoll::delete(&self.epoll, io::stdin());
         }
         if over {
-            self.input.feed = None;
+            self.input.remote = None;
         }
         self.agents.give_input(bytes);
     }
 
     /// Reads the launcher's stdin as long as node 0's agent has room, or has the event loop tell when it can.
-    fn feed_when_ready(&mut self, buffer: &mut [u8]) {
-        while let Some(feed) = &mut self.input.feed {
-            if feed.is_watched || !feed.has_room() {
+    fn pass_input_when_ready(&mut self, buffer: &mut [u8]) {
+        while let Some(stdin) = &mut self.input.remote {
+            if stdin.is_watched || !stdin.has_room() {
                 return;
             }
-            feed.is_watched = true;
+            stdin.is_watched = true;
             if self.register(io::stdin(), Source::Typed).is_ok() {
                 return;
             }
             // A file: always ready.
-            self.input.feed.iter_mut().for_each(|feed| feed.is_watched = false);
-            self.feed_on(buffer);
+            self.input.remote.iter_mut().for_each(|stdin| stdin.is_watched = false);
+            self.pass_input_on(buffer);
         }
     }
 }

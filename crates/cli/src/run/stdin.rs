@@ -44,9 +44,9 @@ pub(super) fn is_for_nodes() -> bool {
 /// How what is typed or piped into the launcher comes to node 0, where that does not inherit it.
 pub(super) struct Input {
     /// From a terminal, to node 0 on this host.
-    pub(super) relay: Option<TerminalStdin>,
+    pub(super) terminal: Option<TerminalStdin>,
     /// To node 0 on another host.
-    pub(super) feed: Option<RemoteStdin>,
+    pub(super) remote: Option<RemoteStdin>,
 }
 
 /// The launcher's stdin, read for node 0 on another host, in pieces that its agent has room for.
@@ -58,16 +58,16 @@ pub(super) struct RemoteStdin {
 }
 
 /// Bytes on their way to node 0, at most.
-const FEED_BYTES: usize = 256 << 10;
+const WINDOW_BYTES: usize = 256 << 10;
 
 impl RemoteStdin {
     pub(super) fn new() -> Self {
-        Self { room: FEED_BYTES, is_watched: false }
+        Self { room: WINDOW_BYTES, is_watched: false }
     }
 
     /// The agent has passed so much on.
     pub(super) fn has_taken(&mut self, bytes: usize) {
-        self.room = self.room.saturating_add(bytes).min(FEED_BYTES);
+        self.room = self.room.saturating_add(bytes).min(WINDOW_BYTES);
     }
 
     /// Whether more may be read.

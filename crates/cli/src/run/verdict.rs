@@ -282,6 +282,11 @@ impl Facts {
         node.host.is_some() && node.end.is_none() && !heard
     }
 
+    /// That of the next end.
+    pub(super) fn next_order(&self) -> usize {
+        self.nodes.iter().filter_map(|node| node.end).map(|end| end.order + 1).max().unwrap_or(0)
+    }
+
     /// Whether every node has ended, whichever process it was.
     pub(super) fn all_over(&self) -> bool {
         self.nodes.iter().all(NodeFacts::is_over)

@@ -36,7 +36,7 @@ use multigrain_types::deadlock::BlockingCall;
 
 use crate::engine::Engine;
 use crate::frames::{Asker, Request};
-use crate::interposed_close::{self, Maker};
+use crate::interposed_close::{self, LinkThread};
 use crate::membership::Membership;
 use crate::platform::Platform;
 use crate::races::Races;
@@ -216,7 +216,7 @@ impl Driver {
 
     /// The thread that makes links when they are first used, where there are such.
     pub(crate) fn make_links(&self) {
-        let _maker = Maker::of_links();
+        let _link_thread = LinkThread::of_links();
         let launcher = self.platform().launcher();
         let made = self.mesh().make_links(&mut |event| match event {
             LinkEvent::Made(descriptors) => interposed_close::keep(&descriptors),
@@ -232,7 +232,7 @@ impl Driver {
     /// All nodes have come to the end: says goodbye, and reads what the peers still say.
     pub(crate) fn leave(&self, at_most: core::time::Duration) {
         self.membership().leave();
-        let leaving = Maker::leaving();
+        let leaving = LinkThread::leaving();
         self.mesh().leave();
         drop(leaving);
         self.receiver.receive_goodbyes(self.mesh(), &mut NodeSink::new(self), at_most);
