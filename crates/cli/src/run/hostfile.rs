@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn what_other_launchers_files_say_is_understood_or_named() {
-        let path = std::env::temp_dir().join(format!("hosts-{}", std::process::id()));
+        let path = std::env::temp_dir().join(format!("hostfile-{}", std::process::id()));
         let read = |text: &str| {
             std::fs::write(&path, text).unwrap();
             let read = HostList::of_file(&path, None);

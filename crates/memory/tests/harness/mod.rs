@@ -5,6 +5,7 @@
 
 use std::cell::Cell;
 use std::ffi::c_void;
+use std::os::unix::fs::OpenOptionsExt;
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -137,12 +138,11 @@ impl Origin {
     }
 }
 
-/// A file of /dev/shm that has no name any more.
+/// A file of /dev/shm that never had a name, so tests side by side have one each.
 pub(crate) fn shm_file(bytes: u64) -> std::os::fd::OwnedFd {
-    let name = format!("/dev/shm/multigrain-test-{}", std::process::id());
-    let options = std::fs::File::options().read(true).write(true).create_new(true).open(&name);
-    let file = options.expect("a file in /dev/shm");
-    std::fs::remove_file(&name).expect("it was made just above");
+    let mut options = std::fs::File::options();
+    let options = options.read(true).write(true).custom_flags(libc::O_TMPFILE);
+    let file = options.open("/dev/shm").expect("a file in /dev/shm");
     file.set_len(bytes).expect("room");
     file.into()
 }
