@@ -396,6 +396,23 @@ fn a_program_that_closes_all_descriptors_keeps_those_of_links_that_are_being_mad
     }
 }
 
+/// The child kept a socket that was opened in the moment of the fork: peers did not see the end of the node.
+#[test]
+fn a_child_has_no_descriptor_of_a_link_that_is_being_made() {
+    let strace = Path::new("/usr/bin/strace");
+    if !strace.exists() {
+        return not_tried("there is no strace");
+    }
+    let dir = TestDir::new();
+    let program = compile(&dir, "forks_links");
+    let program = program.to_str().unwrap();
+    for (transport, calls) in [("unix", "accept4,socket"), ("tcp", "accept4")] {
+        let slow = format!("inject={calls}:delay_exit=5000");
+        let words = ["-f", "-qq", "-o", "/dev/null", "-e", &slow, program];
+        run_well(&launcher(), &Setting { transport, ..Setting::nodes(9) }, strace, &words);
+    }
+}
+
 #[test]
 fn a_program_that_closes_all_descriptors_keeps_those_of_its_node() {
     let dir = TestDir::new();

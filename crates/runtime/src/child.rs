@@ -39,8 +39,9 @@ static PARENT: OnceLock<Parent> = OnceLock::new();
 pub(crate) fn keep_outside(rank: NodeId) -> Result<(), Error> {
     let parent = Parent { rank, inside: word_of_this_process()? };
     PARENT.set(parent).map_err(|_| Error::AlreadyInitialized)?;
-    // SAFETY: the hook has the signature that is asked for.
-    match unsafe { libc::pthread_atfork(None, None, Some(in_child)) } {
+    let (before, after) = (interposed_close::before_fork, interposed_close::after_fork);
+    // SAFETY: the hooks have the signature that is asked for.
+    match unsafe { libc::pthread_atfork(Some(before), Some(after), Some(in_child)) } {
         0 => Ok(()),
         failed => {
             let error = std::io::Error::from_raw_os_error(failed);

@@ -2,7 +2,7 @@
 //! descriptors of its node.
 //!
 //! A program that closes all descriptors it has not opened, as daemons do, means all but these. To these calls
-//! the node's descriptors look as if they were not open. In a child of the node they are not.
+//! the node's descriptors look as if they were not open. In a child of the node they are not: fork() is such a call, too.
 
 #![expect(unsafe_code, reason = "the C library's interface")]
 
@@ -34,7 +34,7 @@ pub(crate) fn keep(descriptors: &[RawFd]) {
 /// open is the node's from the first moment on, and they may close it.
 static LINK_THREADS: [AtomicI32; 2] = [const { AtomicI32::new(0) }; 2];
 
-/// How many calls of the program that close are running; [`OPENING`] while a link thread opens or closes a descriptor.
+/// How many calls of the program that close or fork are running; [`OPENING`] while a link thread opens or closes a descriptor.
 static GATE: AtomicU32 = AtomicU32::new(0);
 const OPENING: u32 = 1 << 31;
 /// A call that closes may last (SO_LINGER), be interrupted by a handler that waits for the very link, or be left by longjmp and
@@ -93,6 +93,37 @@ fn alone<T>(act: impl FnOnce() -> T) -> T {
     done
 }
 
+/// A call of the program that closes descriptors or forks begins: none is opened for a link meanwhile. A handler may make
+/// one in the middle of another.
+fn enter() {
+    let enter = |calls: u32| (calls & OPENING == 0).then_some(calls + 1);
+    while GATE.fetch_update(Ordering::Acquire, Ordering::Relaxed, enter).is_err() {
+        yield_now();
+    }
+}
+
+fn leave() {
+    // In a child it may have begun before the fork.
+    let leave = |calls: u32| calls.checked_sub(1);
+    let _ = GATE.fetch_update(Ordering::Release, Ordering::Relaxed, leave);
+}
+
+/// What fork() does first: a child would keep a descriptor that is opened in the same moment, and peers take the end of a
+/// stream for the end of its node.
+pub(crate) extern "C" fn before_fork() {
+    // A handler that has interrupted the leaving thread would wait for itself.
+    if !is_link_thread() {
+        enter();
+    }
+}
+
+/// What fork() does in the parent before it returns.
+pub(crate) extern "C" fn after_fork() {
+    if !is_link_thread() {
+        leave();
+    }
+}
+
 fn is_link_thread() -> bool {
     let threads = || LINK_THREADS.iter().map(|thread| thread.load(Ordering::Relaxed));
     threads().any(|thread| thread != 0) && {
@@ -132,30 +163,23 @@ mod interposed {
     use core::ffi::{c_int, c_uint};
 
     use core::sync::atomic::Ordering;
-    use std::thread::yield_now;
 
-    use super::{BITS, GATE, OPENING, OWN, alone, is_link_thread, of_word};
+    use super::{BITS, OWN, alone, enter, is_link_thread, leave, of_word};
     use crate::errno::fail;
 
-    /// A call of the program that closes descriptors: none is opened for a link meanwhile. A handler may make one in the
-    /// middle of another.
+    /// A call of the program that closes descriptors, as long as it lasts.
     struct Closing;
 
     impl Closing {
         fn begin() -> Self {
-            let enter = |calls: u32| (calls & OPENING == 0).then_some(calls + 1);
-            while GATE.fetch_update(Ordering::Acquire, Ordering::Relaxed, enter).is_err() {
-                yield_now();
-            }
+            enter();
             Self
         }
     }
 
     impl Drop for Closing {
         fn drop(&mut self) {
-            // In a child it may have begun before the fork.
-            let leave = |calls: u32| calls.checked_sub(1);
-            let _ = GATE.fetch_update(Ordering::Release, Ordering::Relaxed, leave);
+            leave();
         }
     }
 
