@@ -329,6 +329,37 @@ fn what_a_node_has_left_gets_its_signals() {
     }
 }
 
+/// One in the process group of its node had each twice, and what a daemon had started none.
+#[test]
+fn whom_a_node_has_left_and_whom_that_has_started_get_each_signal_once() {
+    let left = r#"trap : USR1
+        export listens='trap "echo $0" USR1; (trap "" USR1; exec sleep 60) & echo up; while :; do wait; done'
+        if [ $MULTIGRAIN_RANK = 2 ]; then trap '' USR1; exec sleep 60
+        elif [ $MULTIGRAIN_RANK = 0 ]; then bash -c "$listens" group &
+        else setsid bash -c 'bash -c "$listens" started & eval "$listens"' daemon & fi; exit 0"#;
+    for mut command in [script("--hosts a:2,b", "", left), launcher("-n 3", left)] {
+        let mut job = start(&mut command);
+        job.lines(3);
+        let (mut signals, mut got) = (0, Vec::new());
+        // The first may come before the shell's end is known.
+        while !got.contains(&"[1] started".to_owned()) && signals < 20 {
+            job.signal(Signal::USR1);
+            signals += 1;
+            let next = Instant::now() + Duration::from_millis(500);
+            while Instant::now() < next {
+                std::thread::sleep(Duration::from_millis(10));
+                got.extend((0..usize::from(job.unread() > 0)).flat_map(|_| job.lines(1)));
+            }
+        }
+        job.signal(Signal::TERM);
+        assert_eq!(job.wait().code, Some(143));
+        let count = |who| got.iter().filter(|line| line.as_str() == who).count();
+        let counts = ["[0] group", "[1] daemon", "[1] started"].map(count);
+        assert_eq!(counts[..2], [signals, counts[2]], "{got:?}");
+        assert!(counts[2] > 0, "{got:?}");
+    }
+}
+
 /// What has no answer was taken for a heartbeat: hosts whose nodes say nothing were lost.
 #[test]
 fn a_launcher_that_has_much_to_say_does_not_lose_its_hosts() {

@@ -8,7 +8,8 @@
 use super::verdict::NodeFacts;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitOptions, getpid, kill_process, pidfd_open, waitpid,
+    Pid, PidfdFlags, Signal, WaitOptions, getpgid, getpgrp, getpid, kill_process,
+    kill_process_group, pidfd_open, waitpid,
 };
 use std::time::{Duration, Instant};
 
@@ -73,10 +74,21 @@ pub(super) fn reap_but(known: &[Pid]) {
     }
 }
 
-/// Sends a signal to all children but `known`.
+/// Sends a signal to all children but `known`, once: those in the process groups of `known` have it, and whom the others
+/// have started gets it as they do, by their groups.
 pub(super) fn signal_but(known: &[Pid], signal: Signal) {
+    let mut signalled = known.to_vec();
     for pid in children_but(known) {
-        let _ = kill_process(pid, signal);
+        match getpgid(Some(pid)) {
+            Ok(group) if signalled.contains(&group) => {}
+            Ok(group) if group != getpgrp() => {
+                let _ = kill_process_group(group, signal);
+                signalled.push(group);
+            }
+            _ => {
+                let _ = kill_process(pid, signal);
+            }
+        }
     }
 }
 
