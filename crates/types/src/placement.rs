@@ -1,5 +1,6 @@
 //! Which node manages a minipage.
 
+use crate::tree::SMALL_JOB;
 use crate::{MinipageId, NodeId};
 
 /// Who keeps the directory entry of a minipage (MIRAGE+: the library site).
@@ -16,9 +17,6 @@ pub enum Placement {
     Allocator,
 }
 
-/// The most nodes of a job in which who allocates manages, where nobody says anything else.
-const FEW_NODES: u16 = 8;
-
 /// An area as far as its managers depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Managed {
@@ -33,7 +31,7 @@ impl Placement {
     /// than its share of a large job (ADR 62).
     #[must_use]
     pub const fn for_nodes(nodes: u16) -> Self {
-        if nodes > FEW_NODES { Self::Block } else { Self::Allocator }
+        if nodes > SMALL_JOB { Self::Block } else { Self::Allocator }
     }
 
     /// Who manages a minipage of such an area, in a job of so many nodes (at least one).
@@ -93,8 +91,8 @@ mod tests {
     #[test]
     fn only_large_jobs_have_their_managers_spread() {
         let chosen = |nodes| managers(Placement::for_nodes(nodes), 18, nodes);
-        assert_eq!(chosen(FEW_NODES), [1; 18]);
-        assert_eq!(chosen(FEW_NODES + 1), managers(Placement::Block, 18, FEW_NODES + 1));
-        assert_eq!(managers(Placement::First, 18, FEW_NODES + 1), [0; 18]);
+        assert_eq!(chosen(SMALL_JOB), [1; 18]);
+        assert_eq!(chosen(SMALL_JOB + 1), managers(Placement::Block, 18, SMALL_JOB + 1));
+        assert_eq!(managers(Placement::First, 18, SMALL_JOB + 1), [0; 18]);
     }
 }

@@ -5,6 +5,10 @@
 
 use crate::NodeId;
 
+/// The most nodes of a small job: all have links to each other from the start (ADR 48), barriers and invalidations go by no
+/// tree (ADR 49, 57), and who allocates manages (ADR 62).
+pub const SMALL_JOB: u16 = 8;
+
 /// How many children a node has, and up to how many nodes a job needs no tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Fan(pub u16);
@@ -12,7 +16,7 @@ pub struct Fan(pub u16);
 impl Default for Fan {
     /// Few enough that a node has soon served its children, and so many that 4 levels below node 0 are enough for a thousand nodes.
     fn default() -> Self {
-        Self(8)
+        Self(SMALL_JOB)
     }
 }
 

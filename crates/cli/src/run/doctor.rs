@@ -114,11 +114,11 @@ fn look(args: &DoctorArgs) -> Result<Findings, LaunchError> {
         }
         return Ok(vec![("this host".to_owned(), findings)]);
     };
-    look_elsewhere(args, (&shares, allocation.as_ref()), |share| needs(share.nodes()))
+    examine_hosts(args, (&shares, allocation.as_ref()), |share| needs(share.nodes()))
 }
 
 /// Like the start of a job, as far as its agents.
-fn look_elsewhere(
+fn examine_hosts(
     args: &DoctorArgs,
     (shares, allocation): (&[Share], Option<&Allocation>),
     needs: impl Fn(&Share) -> Needs,

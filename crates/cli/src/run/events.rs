@@ -38,7 +38,7 @@ impl Job<'_> {
     pub(super) fn handle(&mut self, source: Source, buffer: &mut [u8]) {
         match source {
             Source::Signals => {
-                while let Some(signal) = self.user.next_signal() {
+                while let Some(signal) = self.interrupts.next_signal() {
                     self.on_signal(signal);
                 }
             }

@@ -8,6 +8,7 @@ use super::elf;
 use super::escalation::{Terminated, kill_after};
 use super::event_source::Source;
 use super::hosts::{Agents, Request};
+use super::interrupts::Interrupts;
 use super::leftovers;
 use super::memory_kills::MemoryKills;
 use super::output::{Format, Pipe};
@@ -19,7 +20,6 @@ use super::signalfd::Signals;
 use super::spawn::Node;
 use super::stdin::{Input, RemoteStdin, TerminalStdin};
 use super::summary::{NodeReport, Report};
-use super::user_requests::User;
 use super::verdict::{Decision, EndedBy, Facts, NodeFacts, Verdict, judge};
 use super::watchdog::Watchdog;
 use super::writer::{Target, Writer, write_if_possible};
@@ -97,7 +97,7 @@ pub(super) struct Live {
 pub(super) struct Job<'a> {
     pub(super) settings: Settings<'a>,
     pub(super) epoll: OwnedFd,
-    pub(super) user: User,
+    pub(super) interrupts: Interrupts,
     pub(super) writer: Writer,
     pub(super) input: Input,
     pub(super) nodes: Vec<Live>,
@@ -171,7 +171,7 @@ impl<'a> Job<'a> {
             reports: Reports::new(live.len(), settings.races),
             settings,
             epoll,
-            user: User::new(signals),
+            interrupts: Interrupts::new(signals),
             writer,
             input: Input { terminal, remote },
             nodes: live,
@@ -194,7 +194,7 @@ impl<'a> Job<'a> {
 
     fn register_all(&self) -> io::Result<()> {
         self.agents.register(&self.epoll)?;
-        self.register(&self.user, Source::Signals)?;
+        self.register(&self.interrupts, Source::Signals)?;
         self.register(&self.writer, Source::Writer)?;
         if self.input.terminal.is_some() {
             self.register(io::stdin(), Source::Typed)?;
@@ -278,7 +278,7 @@ impl<'a> Job<'a> {
             leftovers::reap_but(&self.own_children());
         }
         self.reports.due(now).iter().for_each(|line| self.writer.say(line));
-        self.look_elsewhere();
+        self.exchange_heartbeats();
         self.draw(now);
         loop {
             if self.course.phase == Phase::Running {
@@ -301,7 +301,7 @@ impl<'a> Job<'a> {
         let limits = self.course.judge_at.into_iter().chain(self.settings.limits.timeout);
         Situation {
             now,
-            judge_at: limits.chain(self.user.kill_at()).min(),
+            judge_at: limits.chain(self.interrupts.kill_at()).min(),
             all_ended: self.facts.all_over(),
             output: Output {
                 silent: self
@@ -316,7 +316,7 @@ impl<'a> Job<'a> {
             hosts_swept: self.agents.are_swept(),
             ended: self.facts.ended_by.is_some(),
             failed: signalled || self.course.verdict.code != 0,
-            hurries: self.user.hurries(),
+            ends_at_once: self.interrupts.ends_at_once(),
         }
     }
 
@@ -363,7 +363,7 @@ impl<'a> Job<'a> {
             }
             self.facts.ended_by.get_or_insert(EndedBy::Timeout(limit));
         }
-        let killed = self.user.kill_at().is_some_and(|at| now >= at);
+        let killed = self.interrupts.kill_at().is_some_and(|at| now >= at);
         if killed {
             self.facts.ended_by.get_or_insert(EndedBy::Signal(Signal::TERM.as_raw()));
         }

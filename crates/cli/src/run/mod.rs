@@ -7,7 +7,7 @@
 //! | `options`, `apps`, `hostfile`, `slurm`, `program`, `executable`, `elf`, `quantity`, `error` | what the user asks for, and the error if it cannot be done |
 //! | `environment`, `variables`, `listen` | what a node starts with: variables and listening sockets |
 //! | `signalfd`, `node_signals`, `containment`, `needed_calls`, `cgroup`, `watchdog`, `agent_pipes`, `agent_chunks`, `descriptor_limit`, `spawn`, `stdin` | processes, and that none of them is left over |
-//! | `phase`, `escalation`, `job`, `event_source`, `events`, `user_requests` | the table of a job's phases; the event loop: what each event does, the user's interrupts |
+//! | `phase`, `escalation`, `job`, `event_source`, `events`, `interrupts` | the table of a job's phases; the event loop: what each event does, the user's interrupts |
 //! | `control`, `output`, `writer`, `progress` | messages and output of nodes, and how they are printed |
 //! | `reports`: `deadlock`, `refused_connections`, `races` | what nodes report: deadlocks, refused connections, races |
 //! | `hosts/`, `remote_nodes`, `remote_output` | nodes on other hosts: their agents, what the event loop does for them, and what they write |
@@ -35,6 +35,7 @@ mod executable;
 mod false_sharing;
 mod hostfile;
 mod hosts;
+mod interrupts;
 mod job;
 mod leftovers;
 mod listen;
@@ -60,7 +61,6 @@ mod slurm;
 mod spawn;
 mod stdin;
 mod summary;
-mod user_requests;
 mod variables;
 mod verdict;
 mod watchdog;

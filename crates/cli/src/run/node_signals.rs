@@ -21,16 +21,16 @@ impl Job<'_> {
             self.stop();
         } else {
             let all_over = self.facts.all_over();
-            let again = signal == Signal::INT && self.user.interrupts_again(now);
+            let again = signal == Signal::INT && self.interrupts.is_second(now);
             if again {
                 self.facts.ended_by.get_or_insert(EndedBy::Signal(signal.as_raw()));
             }
             if again || (all_over && signal != Signal::USR1 && signal != Signal::USR2) {
-                self.user.hurry();
+                self.interrupts.end_at_once();
             }
             if signal == Signal::TERM {
                 let patience = kill_after(Terminated::ByUser, self.settings.limits.kill_after);
-                self.user.terminates(now + patience);
+                self.interrupts.terminates(now + patience);
             }
             self.facts.forwarded = Some(signal.as_raw());
             self.signal_nodes(if again { Signal::KILL } else { signal });
@@ -46,7 +46,7 @@ impl Job<'_> {
         for (pid, _) in self.nodes.iter().filter_map(|live| live.process.as_ref()) {
             let _ = kill_process_group(*pid, signal);
         }
-        if self.facts.nodes.iter().any(NodeFacts::is_handed_on) {
+        if self.facts.nodes.iter().any(NodeFacts::has_successor) {
             leftovers::signal_but(&self.own_children(), signal);
         }
         self.agents.tell_all(&Request::Signal(signal.as_raw()));

@@ -14,7 +14,7 @@ const SWEEP_WAIT: Duration = Duration::from_secs(3);
 /// How long a blocked stdout is waited for, if the job was ended from outside.
 const DRAIN_WAIT: Duration = Duration::from_secs(1);
 /// The same if the user wants out at once: the writer has its turn.
-const HURRIED_WAIT: Duration = Duration::from_millis(100);
+const AT_ONCE_WAIT: Duration = Duration::from_millis(100);
 /// How long a reader may take nothing of the output of a job that failed or that a signal has ended.
 const UNREAD_WAIT: Duration = Duration::from_secs(2);
 
@@ -53,7 +53,7 @@ pub(super) struct Situation {
     /// It failed, or a signal that was handed on has ended it.
     pub(super) failed: bool,
     /// The user wants out at once.
-    pub(super) hurries: bool,
+    pub(super) ends_at_once: bool,
 }
 
 /// What the nodes write, and who reads it.
@@ -95,10 +95,10 @@ pub(super) enum Next {
 
 /// The table. [`Phase::Running`] ends by a verdict, which is looked for before.
 pub(super) fn next(phase: Phase, seen: &Situation) -> Next {
-    let &Situation { now, all_ended, output, hurries, .. } = seen;
+    let &Situation { now, all_ended, output, ends_at_once, .. } = seen;
     let give_up_at = give_up_at(phase, seen);
     let unread = give_up_at.is_some_and(|at| now >= at);
-    let patient = !seen.ended && !hurries && !unread;
+    let patient = !seen.ended && !ends_at_once && !unread;
     // What a slow reader holds back is waited for by who is patient.
     let held_back = |patient| output.held_back && patient;
     let wait = |until: Option<Duration>| {
@@ -110,7 +110,9 @@ pub(super) fn next(phase: Phase, seen: &Situation) -> Next {
         Phase::Ending { .. } | Phase::Killed { .. } if all_ended => {
             Next::Do(Action::Sweep { alive: false })
         }
-        Phase::Ending { kill_at } => do_if(now >= kill_at || hurries, Action::Kill, Some(kill_at)),
+        Phase::Ending { kill_at } => {
+            do_if(now >= kill_at || ends_at_once, Action::Kill, Some(kill_at))
+        }
         Phase::Killed { until } => do_if(now >= until, Action::Sweep { alive: true }, Some(until)),
         Phase::Lingering { until } => {
             let until = (!held_back(true)).then_some(until);
@@ -123,13 +125,13 @@ pub(super) fn next(phase: Phase, seen: &Situation) -> Next {
             let over = quiet_at.is_some_and(|at| now >= at);
             let swept_at = since + SWEEP_WAIT;
             let swept = seen.hosts_swept || (over && now >= swept_at);
-            let due = (swept && (output.silent || over)) || hurries;
+            let due = (swept && (output.silent || over)) || ends_at_once;
             // Without its hosts' word it waits for both times, and as soon as that comes for the first.
             let until = if over { Some(swept_at) } else { quiet_at };
             do_if(due, Action::Close, until)
         }
         Phase::Draining { since } => {
-            let until = since + if hurries { HURRIED_WAIT } else { DRAIN_WAIT };
+            let until = since + if ends_at_once { AT_ONCE_WAIT } else { DRAIN_WAIT };
             let over = !patient && now >= until;
             let unwritten = !output.written;
             let action = Action::Exit { unwritten, unread: unwritten && unread };
@@ -167,8 +169,8 @@ mod tests {
         let phase = Phase::Ending { kill_at: ms(500) };
         assert_eq!(next(phase, &at(499)), Next::Wait(Some(ms(500))));
         assert_eq!(next(phase, &at(500)), Next::Do(Action::Kill));
-        let hurried = Situation { hurries: true, ..at(1) };
-        assert_eq!(next(phase, &hurried), Next::Do(Action::Kill));
+        let at_once = Situation { ends_at_once: true, ..at(1) };
+        assert_eq!(next(phase, &at_once), Next::Do(Action::Kill));
         let gone = Situation { all_ended: true, ..at(1) };
         assert_eq!(next(phase, &gone), Next::Do(Action::Sweep { alive: false }));
     }
@@ -176,8 +178,8 @@ mod tests {
     #[test]
     fn killed_nodes_are_waited_for_also_by_who_hurries_and_then_left_behind() {
         let phase = Phase::Killed { until: ms(900) };
-        let hurried = Situation { hurries: true, ended: true, ..at(899) };
-        assert_eq!(next(phase, &hurried), Next::Wait(Some(ms(900))));
+        let at_once = Situation { ends_at_once: true, ended: true, ..at(899) };
+        assert_eq!(next(phase, &at_once), Next::Wait(Some(ms(900))));
         assert_eq!(next(phase, &at(900)), Next::Do(Action::Sweep { alive: true }));
     }
 
@@ -248,7 +250,7 @@ mod tests {
                     hosts_swept: bit(4),
                     ended: bit(5),
                     failed: bit(6),
-                    hurries: bit(7),
+                    ends_at_once: bit(7),
                 };
                 for phase in phases(since) {
                     if let Next::Wait(Some(until)) = next(phase, &seen) {

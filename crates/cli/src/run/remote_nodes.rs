@@ -18,7 +18,7 @@ impl Job<'_> {
     }
 
     /// Tells agents that the launcher is there, and notices that one is not.
-    pub(super) fn look_elsewhere(&mut self) {
+    pub(super) fn exchange_heartbeats(&mut self) {
         if self.agents.is_empty() {
             return;
         }

@@ -244,7 +244,7 @@ impl NodeFacts {
 
     /// The process that was started has ended well and was not the node: one that it has started in turn (fork,
     /// daemon) has the channel, and is the node or may become it.
-    pub(super) fn is_handed_on(&self) -> bool {
+    pub(super) fn has_successor(&self) -> bool {
         let by_another = self.is_another_process() || !self.joins();
         let well = self.end.is_some_and(|end| end.status == Status::Exited(0));
         well && by_another && !self.closed
@@ -252,7 +252,7 @@ impl NodeFacts {
 
     /// The node is another process than that which was started and has ended; it may work on after mg_finalize, as any node.
     pub(super) fn lives_on(&self) -> bool {
-        self.is_handed_on() && self.joins()
+        self.has_successor() && self.joins()
     }
 
     /// Nothing of it is to come.
@@ -267,10 +267,10 @@ impl NodeFacts {
 
     /// Went quietly, with the others still counting on it. They do so too if they join a job, and it
     /// never did.
-    fn deserted(&self, others_join: bool) -> Option<End> {
+    fn exited_early(&self, others_join: bool) -> Option<End> {
         let awaited = others_join || self.joins();
-        let deserts = awaited && !self.left && !self.is_handed_on();
-        self.end.filter(|end| deserts && end.status == Status::Exited(0))
+        let early = awaited && !self.left && !self.has_successor();
+        self.end.filter(|end| early && end.status == Status::Exited(0))
     }
 }
 
@@ -294,9 +294,9 @@ impl Facts {
 
     /// Until when processes that nodes have left may become nodes, in a job that none has joined.
     fn may_be_joined_until(&self) -> Option<Duration> {
-        let handed_on = self.nodes.iter().any(NodeFacts::is_handed_on);
+        let any = self.nodes.iter().any(NodeFacts::has_successor);
         let last = self.nodes.iter().filter_map(|node| Some(node.end?.at)).max();
-        last.filter(|_| handed_on).map(|last| last + self.join_wait)
+        last.filter(|_| any).map(|last| last + self.join_wait)
     }
 
     /// Whether every node has ended, and said that all is well.
@@ -332,14 +332,14 @@ pub(super) fn judge(facts: &Facts, now: Duration) -> Decision {
     }
     let all_over = facts.all_over();
     let joined = facts.nodes.iter().any(NodeFacts::joins);
-    let deserter = first(facts, |node| node.deserted(joined).filter(|_| node.lost.is_none()))
-        .or_else(|| first(facts, |node| node.deserted(joined)));
+    let early = first(facts, |node| node.exited_early(joined).filter(|_| node.lost.is_none()))
+        .or_else(|| first(facts, |node| node.exited_early(joined)));
     if let Some((rank, end)) = first(facts, NodeFacts::failed) {
         // Only consequences so far: look for the cause.
         let late = first_loss(facts).is_some_and(|(_, loss)| facts.is_late(loss.rank, end.at));
         let until = end.at + if late { LATE_CAUSE_WAIT } else { CAUSE_WAIT };
-        return match deserter {
-            Some((deserter, _)) => Decision::Over(of_deserter(facts, deserter)),
+        return match early {
+            Some((early, _)) => Decision::Over(of_early_exit(facts, early)),
             None if all_over || now >= until => {
                 Decision::Over(of_consequence(facts, rank, end.status))
             }
@@ -347,7 +347,7 @@ pub(super) fn judge(facts: &Facts, now: Duration) -> Decision {
         };
     }
     let some_left = facts.nodes.iter().any(|node| node.left);
-    match deserter {
+    match early {
         // Those who called mg_finalize did not miss it.
         _ if all_over && some_left => Decision::Over(of_success(facts)),
         None if all_over => match facts.may_be_joined_until() {
@@ -355,7 +355,7 @@ pub(super) fn judge(facts: &Facts, now: Duration) -> Decision {
             Some(_) | None => Decision::Over(of_success(facts)),
         },
         Some((rank, end)) if now >= end.at + LEAVER_WAIT => {
-            Decision::Over(of_deserter(facts, rank))
+            Decision::Over(of_early_exit(facts, rank))
         }
         Some((_, end)) => Decision::Wait(end.at + LEAVER_WAIT),
         None => Decision::Running,
@@ -480,7 +480,7 @@ fn of_failure(facts: &Facts, rank: usize, status: Status) -> Verdict {
     }
 }
 
-fn of_deserter(facts: &Facts, rank: usize) -> Verdict {
+fn of_early_exit(facts: &Facts, rank: usize) -> Verdict {
     let node = &facts.nodes[rank];
     if let Some(status) = node.end.and_then(|_| node.status_by_last_words()) {
         return match status == Status::Exited(PEER_LOST.into()) {
@@ -506,9 +506,9 @@ fn of_consequence(facts: &Facts, first: usize, status: Status) -> Verdict {
         return of_failure(facts, first, status);
     };
     let is_none =
-        |node: &NodeFacts| node.is_another_program() || (node.is_handed_on() && !node.joins());
+        |node: &NodeFacts| node.is_another_program() || (node.has_successor() && !node.joins());
     if facts.nodes.get(loss.rank).is_some_and(is_none) {
-        return of_deserter(facts, loss.rank);
+        return of_early_exit(facts, loss.rank);
     }
     let pid = match facts.nodes.get(loss.rank) {
         Some(peer) => format!(" ({})", peer.process()),

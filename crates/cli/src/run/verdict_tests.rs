@@ -311,10 +311,10 @@ fn the_only_node_has_to_call_mg_finalize_too() {
 }
 
 #[test]
-fn a_deserter_is_blamed_for_its_consequences_but_not_for_a_crash() {
-    let deserted = job(3).exit(1, 100, 0).lost(0, 1).exit(0, 110, 75);
-    assert!(over(&deserted, 110).1.contains("node 1 (pid 101) left without mg_finalize"));
-    assert!(over(&deserted.kill(2, 120, 11), 120).1.contains("node 2 (pid 102) was killed"));
+fn an_early_exit_is_blamed_for_its_consequences_but_not_for_a_crash() {
+    let early = job(3).exit(1, 100, 0).lost(0, 1).exit(0, 110, 75);
+    assert!(over(&early, 110).1.contains("node 1 (pid 101) left without mg_finalize"));
+    assert!(over(&early.kill(2, 120, 11), 120).1.contains("node 2 (pid 102) was killed"));
 }
 
 #[test]

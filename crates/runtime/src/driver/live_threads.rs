@@ -125,14 +125,14 @@ impl Driver {
 
     /// Whether all threads of the program have ended. The main one, which the system shows to the end, is
     /// known to have.
-    pub(crate) fn is_deserted(&self) -> bool {
+    pub(crate) fn has_no_thread(&self) -> bool {
         let before = self.threads.count();
         let alone = KnownThreads { begun: 1, ..before };
-        let deserted = match rustix::fs::stat("/proc/self/task") {
+        let ended = match rustix::fs::stat("/proc/self/task") {
             Ok(stat) => alone.has_all(stat.st_nlink, &alone),
             Err(_) => before.begun == 0 && before.starting == 0,
         };
-        deserted && before == self.threads.count()
+        ended && before == self.threads.count()
     }
 
     /// A thread with this slot begins; it may run when this returns. The caller waits in its place.

@@ -4,8 +4,8 @@
 
 mod contents;
 mod diffs;
+mod first_touch;
 mod joined_effects;
-mod zeros;
 
 use std::sync::Arc;
 

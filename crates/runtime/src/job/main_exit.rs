@@ -84,15 +84,15 @@ unsafe extern "C-unwind" fn end_with_the_last(_: *mut c_void) -> *mut c_void {
     let slot = LEFT.lock().unwrap_or_else(PoisonError::into_inner).take();
     drop(slot);
     if let Some(runtime) = RUNTIME.get() {
-        end_when_deserted(runtime);
+        end_when_alone(runtime);
     }
     core::ptr::null_mut()
 }
 
 /// Waits until no thread of the program is left, and ends the process.
-fn end_when_deserted(runtime: &'static Runtime) {
+fn end_when_alone(runtime: &'static Runtime) {
     runtime.services.threads.stay(&runtime.driver);
-    while !runtime.driver.is_deserted() {
+    while !runtime.driver.has_no_thread() {
         std::thread::sleep(BETWEEN_LOOKS);
     }
     IS_LAST.set(true);

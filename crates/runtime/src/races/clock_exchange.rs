@@ -12,7 +12,7 @@ use multigrain_transport::{Header, Payload};
 use multigrain_types::{NodeId, ThreadId};
 
 use super::clock::Clock;
-use super::orders::Ordered;
+use super::happens_before::Ordered;
 use super::{Checker, Races};
 use crate::frames::{Asker, DriverFrame, OwnKind, Request, header_of};
 use crate::shim::lock;
@@ -27,14 +27,14 @@ impl Races<'_> {
     pub(crate) fn on_request(&self, asked: &SyncInput) {
         let Some(races) = self.checker else { return };
         let now = lock(&races.open).clock.clone();
-        lock(&races.orders).on_request(asked, &now);
+        lock(&races.happens_before).on_request(asked, &now);
     }
 
     /// The synchronization engines want this message sent, when what it releases is seen.
     pub(crate) fn on_send(&self, to: NodeId, id: u64, body: SyncMessage) {
         let Some(races) = self.checker else { return };
         let now = lock(&races.open).clock.clone();
-        lock(&races.orders).on_send(to, id, body, &now);
+        lock(&races.happens_before).on_send(to, id, body, &now);
     }
 
     /// This message leaves for another node now.
@@ -43,7 +43,7 @@ impl Races<'_> {
         if let Message::Sync { id, body } = message
             && body.carries_release()
         {
-            let clock = lock(&races.orders).on_departure(to, id, body);
+            let clock = lock(&races.happens_before).on_departure(to, id, body);
             self.send_clock(races, to, &header_of(message), clock);
         }
     }
@@ -55,14 +55,14 @@ impl Races<'_> {
             return;
         }
         let followed = {
-            let mut orders = lock(&races.orders);
+            let mut order = lock(&races.happens_before);
             let clock = if from == self.platform.me() {
-                orders.on_departure(from, id, body)
+                order.on_departure(from, id, body)
             } else {
                 let header = header_of_sync(id, body);
-                orders.came_with((from, header.kind, ThreadId(header.thread)))
+                order.came_with((from, header.kind, ThreadId(header.thread)))
             };
-            orders.on_receive(id, body, clock)
+            order.on_receive(id, body, clock)
         };
         if let Some(clock) = followed {
             self.merge(races, &clock);
@@ -85,22 +85,22 @@ impl Races<'_> {
     /// The clock of a request becomes that of an object here.
     pub(crate) fn keep(&self, object: Ordered, asker: Asker, request: Request) {
         let Some(races) = self.checker else { return };
-        let mut orders = lock(&races.orders);
-        let clock = orders.came_with((asker.node, request.number(), asker.thread));
-        orders.keep(object, clock);
+        let mut order = lock(&races.happens_before);
+        let clock = order.came_with((asker.node, request.number(), asker.thread));
+        order.keep(object, clock);
     }
 
     /// What this node's threads have done becomes the clock of an object here.
     pub(crate) fn keep_own(&self, object: Ordered) {
         let Some(races) = self.checker else { return };
         let now = lock(&races.open).clock.clone();
-        lock(&races.orders).keep(object, now);
+        lock(&races.happens_before).keep(object, now);
     }
 
     /// Before an answer: the thread that gets it follows this object.
     pub(crate) fn answer(&self, asker: Asker, object: &Ordered) {
         let Some(races) = self.checker else { return };
-        let clock = lock(&races.orders).give(object);
+        let clock = lock(&races.happens_before).give(object);
         let header = Header {
             kind: DriverFrame::Answer.number(),
             thread: asker.thread.0,
@@ -112,20 +112,21 @@ impl Races<'_> {
     /// Nobody will follow this object.
     pub(crate) fn forget(&self, object: &Ordered) {
         let Some(races) = self.checker else { return };
-        let _ = lock(&races.orders).give(object);
+        let _ = lock(&races.happens_before).give(object);
     }
 
     /// A thread has its answer from that node.
     pub(crate) fn answered(&self, from: NodeId, thread: ThreadId) {
         let Some(races) = self.checker else { return };
-        let clock = lock(&races.orders).came_with((from, DriverFrame::Answer.number(), thread));
+        let clock =
+            lock(&races.happens_before).came_with((from, DriverFrame::Answer.number(), thread));
         self.merge(races, &clock);
     }
 
     /// The calling thread follows an object of this node.
     pub(crate) fn follow(&self, object: &Ordered) {
         let Some(races) = self.checker else { return };
-        let clock = lock(&races.orders).give(object);
+        let clock = lock(&races.happens_before).give(object);
         self.merge(races, &clock);
     }
 
@@ -150,7 +151,7 @@ impl Races<'_> {
         }
         if to == self.platform.me() {
             let tag = (to, about.kind, ThreadId(about.thread));
-            let room = lock(&races.orders).arrives(tag, clock);
+            let room = lock(&races.happens_before).arrives(tag, clock);
             assert!(room, "a node has no more threads");
             return;
         }
@@ -186,6 +187,6 @@ impl Races<'_> {
         if mutants::on(Mutant::named("clock-merged-at-arrival")) {
             self.merge(races, &clock);
         }
-        lock(&races.orders).arrives((from, kind, ThreadId(header.thread)), clock)
+        lock(&races.happens_before).arrives((from, kind, ThreadId(header.thread)), clock)
     }
 }

@@ -4,7 +4,7 @@
 //! nothing of it runs and no byte on the wire differs. Its own state:
 //!
 //! - A *clock*, a vector time over nodes ([`clock::Clock`]). An entry counts how often a node has
-//!   released. Every synchronization object has a clock as well ([`orders`]); this node's own learns from
+//!   released. Every synchronization object has a clock as well ([`happens_before`]); this node's own learns from
 //!   it when a thread of this node follows it, never because the node serves as its manager.
 //! - *Watched* minipages: those that this node's threads may write, each with its contents when it
 //!   was opened, and the clock then. When writing ends, the bytes that differ are the node's writes.
@@ -34,8 +34,8 @@
 
 mod clock;
 mod clock_exchange;
+mod happens_before;
 mod judge;
-mod orders;
 mod report;
 #[cfg(test)]
 #[cfg(feature = "shuttle")]
@@ -54,9 +54,9 @@ use crate::allocation_sites::AllocationSites;
 use crate::frames::DriverFrame;
 use crate::platform::Platform;
 use crate::shim::{Mutex, lock};
+use happens_before::HappensBefore;
+pub(crate) use happens_before::Ordered;
 use judge::{Judge, MOST_RACES, Writes};
-pub(crate) use orders::Ordered;
-use orders::Orders;
 use written_bytes::WrittenBytes;
 
 /// What a node that checks for races knows.
@@ -65,7 +65,7 @@ pub(crate) struct Checker {
     /// Held from the merge of a clock until the watch is renewed.
     merging: Mutex<()>,
     open: Mutex<OpenWrites>,
-    orders: Mutex<Orders>,
+    happens_before: Mutex<HappensBefore>,
     judge: Mutex<Judge>,
 }
 

@@ -3,8 +3,8 @@
 use core::fmt::Write as _;
 
 use super::Races;
+use super::happens_before::Ordered;
 use super::judge::Race;
-use super::orders::Ordered;
 
 impl Races<'_> {
     /// Remembers an allocation, before it is used; it follows the free of what was there before.

@@ -35,7 +35,8 @@ mod posix_shm;
 mod registry;
 mod sem;
 mod sem_set;
-mod sem_values;
+mod sem_undo;
+mod semop;
 mod shm;
 #[cfg(test)]
 mod tests;

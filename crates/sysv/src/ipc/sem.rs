@@ -9,7 +9,7 @@ use super::limits::Limits;
 use super::permission::{Permission, READ, WRITE};
 use super::registry::{Entry, Registry};
 use super::sem_set::{Changed, Set, Waiter, changes};
-use super::sem_values::{HIGHEST_VALUE, has};
+use super::semop::{HIGHEST_VALUE, has};
 use super::waits::WaitedFor;
 
 /// All sets.

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use super::call::{CallId, Event, Operation, Process, Reply};
 use super::errno::Errno;
-use super::sem_values::{Outcome, Values};
+use super::semop::{Outcome, Values};
 
 /// A `semop` that has to wait.
 #[derive(Clone, Debug)]

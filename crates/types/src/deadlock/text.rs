@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{BlockingCall, HANDLE_NODE, Thread, Waiter};
 use crate::in_runs;
 use crate::sync_id::IdName;
+use crate::tree::SMALL_JOB;
 
 /// Parts of a line that are named; the others are counted.
 const MOST_PARTS: usize = 12;
@@ -125,7 +126,11 @@ pub(super) fn of_all(waiting: &BTreeMap<Thread, &Waiter>, others_run: &BTreeSet<
 fn apart(whole: bool, expected: u32) -> String {
     match whole {
         false => format!(" of {expected} threads"),
-        true => " of all threads, which is another one in a job of more than 8 nodes,".into(),
+        true => {
+            format!(
+                " of all threads, which is another one in a job of more than {SMALL_JOB} nodes,"
+            )
+        }
     }
 }
 

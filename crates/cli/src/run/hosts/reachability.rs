@@ -6,7 +6,7 @@ use super::agents::Agents;
 use super::messages::{ANSWER_WAIT, AgentEvent, Request};
 use super::remote_shell::LaunchContext;
 use crate::host::Finding;
-use multigrain_types::tree::{Fan, Tree};
+use multigrain_types::tree::{Fan, SMALL_JOB, Tree};
 use std::net::IpAddr;
 use std::time::Instant;
 
@@ -113,7 +113,10 @@ fn unreached(
         u16::try_from(context.nodes()).is_ok_and(|n| Tree::new(n, Fan::default()).is_flat());
     // In a small job higher ranks connect to lower ones, and nobody else to anybody.
     match small && place < *to {
-        true => Finding::limits(CHECK, found, "only jobs of more than 8 nodes need it", remedy),
+        true => {
+            let what = format!("only jobs of more than {SMALL_JOB} nodes need it");
+            Finding::limits(CHECK, found, what, remedy)
+        }
         false => Finding::prevents(CHECK, found, "nodes there cannot join", remedy),
     }
 }

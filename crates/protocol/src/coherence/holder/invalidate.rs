@@ -57,7 +57,7 @@ pub(super) fn handle(
 /// All that this node's answer is for are invalidated.
 fn answer(holder: &mut Holder, context: &EngineContext, out: &mut Effects) {
     let Some(passed_on) = holder.passed_on.take() else { return };
-    if mutant!("relay-answers-early": false, else true) {
+    if mutant!("subtree-answers-early": false, else true) {
         Holder::send(context, passed_on.above, PageMessage::InvalidateReply, out);
     }
 }
@@ -71,7 +71,7 @@ fn pass_on(
 ) {
     let subtrees =
         invalidation_tree::subtrees(below.iter(), below.len(), context.invalidations.fan);
-    let lost = mutant!("relay-loses-last": 1, else 0);
+    let lost = mutant!("subtree-loses-last": 1, else 0);
     for subtree in &subtrees[..subtrees.len().saturating_sub(lost)] {
         Holder::send(
             context,
@@ -81,7 +81,7 @@ fn pass_on(
         );
     }
     holder.protect(context, Access::NoAccess, out);
-    if mutant!("relay-answers-early": true, else subtrees.is_empty()) {
+    if mutant!("subtree-answers-early": true, else subtrees.is_empty()) {
         Holder::send(context, above, PageMessage::InvalidateReply, out);
     }
     if !subtrees.is_empty() {

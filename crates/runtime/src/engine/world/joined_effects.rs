@@ -12,7 +12,7 @@ use multigrain_types::{Access, MinipageId, NodeId};
 use smallvec::SmallVec;
 
 use super::RealWorld;
-use super::zeros::ClosedZeros;
+use super::first_touch::ClosedZeros;
 use crate::frames::header_of_run;
 use crate::minipage_run::{MAX_RUN_BYTES, Run};
 use crate::platform::Platform;

@@ -75,7 +75,7 @@ impl HeldNode {
     }
 
     /// Whether a process that it has started may be the node in its place: it has the channel.
-    pub(super) fn is_handed_on(&self) -> bool {
+    pub(super) fn has_successor(&self) -> bool {
         self.ended && self.control.is_some()
     }
 

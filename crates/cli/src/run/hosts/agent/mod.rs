@@ -408,7 +408,7 @@ impl Agent {
 
     fn signal_all(&self, signal: Signal) {
         self.held.iter().for_each(|node| node.signal(signal));
-        if self.held.iter().any(HeldNode::is_handed_on) {
+        if self.held.iter().any(HeldNode::has_successor) {
             leftovers::signal_but(&self.known(), signal);
         }
     }

@@ -1,9 +1,8 @@
-//! The values of a set's semaphores, the adjustments for `SEM_UNDO`, and what one `semop` does to them.
-
-use std::collections::BTreeMap;
+//! The values of a set's semaphores, and what one `semop` does to them.
 
 use super::call::{Operation, Process};
 use super::errno::Errno;
+use super::sem_undo::UndoRecords;
 
 /// SEMVMX, the highest value; an adjustment may be as low as one less than its negative.
 pub(super) const HIGHEST_VALUE: i32 = 32_767;
@@ -16,9 +15,6 @@ pub(super) struct Semaphore {
     /// Who changed the value last, or waited for zero last; 0 before that.
     pub(super) pid: i32,
 }
-
-/// What is added to semaphores when the process ends, by number; only what is not 0.
-type Adjustments = BTreeMap<u16, i32>;
 
 /// How far a `semop` came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,13 +31,12 @@ pub(super) enum Outcome {
 #[derive(Clone, Debug)]
 pub(super) struct Values {
     pub(super) semaphores: Vec<Semaphore>,
-    /// Of each process that has called `semop` with `SEM_UNDO`, be it in vain.
-    undo: BTreeMap<Process, Adjustments>,
+    undo: UndoRecords,
 }
 
 impl Values {
     pub(super) fn new(count: usize) -> Self {
-        Self { semaphores: vec![Semaphore::default(); count], undo: BTreeMap::new() }
+        Self { semaphores: vec![Semaphore::default(); count], undo: UndoRecords::default() }
     }
 
     pub(super) fn semaphore(&self, number: i32) -> Result<(usize, Semaphore), Errno> {
@@ -83,8 +78,7 @@ impl Values {
             return Outcome::Failed(Errno::RANGE);
         }
         if has(operation, libc::SEM_UNDO) {
-            let undo = self.undo.get(&process).and_then(|undo| undo.get(&operation.number));
-            let undo = undo.copied().unwrap_or(0) - change;
+            let undo = self.undo.adjustment(process, operation.number) - change;
             if !(-HIGHEST_VALUE - 1..=HIGHEST_VALUE).contains(&undo) {
                 return Outcome::Failed(Errno::RANGE);
             }
@@ -95,30 +89,19 @@ impl Values {
 
     fn apply(&mut self, process: Process, operation: Operation, change: i32) {
         self.semaphores[usize::from(operation.number)].value += change;
-        if has(operation, libc::SEM_UNDO)
-            && change != 0
-            && let Some(adjustments) = self.undo.get_mut(&process)
-        {
-            let adjustment = adjustments.entry(operation.number).or_default();
-            *adjustment -= change;
-            if *adjustment == 0 {
-                adjustments.remove(&operation.number);
-            }
+        if has(operation, libc::SEM_UNDO) && change != 0 {
+            self.undo.adjust(process, operation.number, -change);
         }
     }
 
     /// Has the process in the books, as one whose end is an operation of its own; whether it was not yet.
     pub(super) fn record(&mut self, process: Process) -> bool {
-        if self.undo.contains_key(&process) {
-            return false;
-        }
-        self.undo.insert(process, Adjustments::new());
-        true
+        self.undo.record(process)
     }
 
     /// Undoes what the process, which has ended, did with `SEM_UNDO`; false if it has never asked for that.
     pub(super) fn undo(&mut self, process: Process) -> bool {
-        let Some(adjustments) = self.undo.remove(&process) else {
+        let Some(adjustments) = self.undo.take(process) else {
             return false;
         };
         for (number, adjustment) in adjustments {
@@ -133,18 +116,14 @@ impl Values {
     pub(super) fn set(&mut self, index: usize, value: i32, pid: i32) {
         // No operation names a semaphore above what 16 bits hold.
         if let Ok(number) = u16::try_from(index) {
-            for adjustments in self.undo.values_mut() {
-                adjustments.remove(&number);
-            }
+            self.undo.forget(number);
         }
         self.semaphores[index] = Semaphore { value, pid };
     }
 
     /// `SETALL`.
     pub(super) fn set_all(&mut self, values: &[u16], pid: i32) {
-        for adjustments in self.undo.values_mut() {
-            adjustments.clear();
-        }
+        self.undo.forget_all();
         for (semaphore, &value) in self.semaphores.iter_mut().zip(values) {
             *semaphore = Semaphore { value: value.into(), pid };
         }
@@ -152,7 +131,7 @@ impl Values {
 
     /// The processes in the books.
     pub(super) fn recorded(&self) -> impl Iterator<Item = Process> {
-        self.undo.keys().copied()
+        self.undo.processes()
     }
 }
 

@@ -53,7 +53,7 @@ pub(super) type Tag = (NodeId, u8, ThreadId);
 
 /// The clocks of one node's part in all that.
 #[derive(Debug, Default)]
-pub(super) struct Orders {
+pub(super) struct HappensBefore {
     clocks: BTreeMap<Ordered, Clock>,
     /// Of the semaphores posted here last, and of all others together.
     semaphores: BTreeMap<Counted, Clock>,
@@ -82,7 +82,7 @@ struct Posted {
     clock: Clock,
 }
 
-impl Orders {
+impl HappensBefore {
     /// The engines have granted what a thread asks for.
     pub(super) fn on_request(&mut self, asked: &SyncInput, now: &Clock) {
         match *asked {
@@ -250,5 +250,5 @@ impl Orders {
 }
 
 #[cfg(test)]
-#[path = "orders_tests.rs"]
+#[path = "happens_before_tests.rs"]
 mod tests;

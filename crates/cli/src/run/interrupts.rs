@@ -10,17 +10,17 @@ use std::time::Duration;
 const INTERRUPT_WINDOW: Duration = Duration::from_secs(2);
 
 /// The signals that come to the launcher, and what follows from them. Times are since the job's start.
-pub(super) struct User {
+pub(super) struct Interrupts {
     signals: Signals,
     last_interrupt: Option<Duration>,
-    hurries: bool,
+    ends_at_once: bool,
     kill_at: Option<Duration>,
 }
 
-impl User {
-    /// One who is content.
+impl Interrupts {
+    /// Nothing has been asked for.
     pub(super) fn new(signals: Signals) -> Self {
-        Self { signals, last_interrupt: None, hurries: false, kill_at: None }
+        Self { signals, last_interrupt: None, ends_at_once: false, kill_at: None }
     }
 
     /// The next signal that has come.
@@ -29,7 +29,7 @@ impl User {
     }
 
     /// An interrupt has come; whether it is the second.
-    pub(super) fn interrupts_again(&mut self, now: Duration) -> bool {
+    pub(super) fn is_second(&mut self, now: Duration) -> bool {
         let last = self.last_interrupt.replace(now);
         last.is_some_and(|at| now <= at + INTERRUPT_WINDOW)
     }
@@ -45,17 +45,17 @@ impl User {
     }
 
     /// The user wants out at once.
-    pub(super) fn hurry(&mut self) {
-        self.hurries = true;
+    pub(super) fn end_at_once(&mut self) {
+        self.ends_at_once = true;
     }
 
     /// Whether the user wants out at once.
-    pub(super) fn hurries(&self) -> bool {
-        self.hurries
+    pub(super) fn ends_at_once(&self) -> bool {
+        self.ends_at_once
     }
 }
 
-impl AsFd for User {
+impl AsFd for Interrupts {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.signals.as_fd()
     }
