@@ -6,6 +6,7 @@ mod support;
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use support::c::{built, compile, compiler, launcher, must_succeed, source};
@@ -281,4 +282,22 @@ fn where_addresses_are_random_who_starts_a_thread_elsewhere_is_told_why_and_nobo
     assert!(ended.err.contains(cause) && !ended.err.contains("protocol"), "{ended:?}");
     let ended = with_random_addresses(&["-fno-pie", "-no-pie"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
+}
+
+/// Each node said it, and the launcher that one of them had ended.
+#[test]
+fn nodes_that_cannot_join_for_one_reason_have_one_line() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "ignores_init");
+    for (argument, code, says) in
+        [("cares", 3, " since its mg_init failed: "), ("", 0, " and 2 more: ")]
+    {
+        let limited = format!("ulimit -v 30000000; exec {} {argument}", program.display());
+        let ended = run(&launcher(), &Setting::nodes(3), Path::new("/bin/sh"), &["-c", &limited]);
+        let why =
+            "68719476736 shared bytes are more than `ulimit -v` allows: say `ulimit -v unlimited`";
+        assert_eq!((ended.code, ended.err.matches(why).count()), (Some(code), 1), "{ended:?}");
+        assert_eq!(ended.err.lines().count(), 1, "{ended:?}");
+        assert!(ended.err.contains(says), "{ended:?}");
+    }
 }

@@ -119,7 +119,7 @@ impl Error {
 
     /// Whether the line about it was written, here or by another node.
     #[must_use]
-    pub fn is_said(&self) -> bool {
+    pub(crate) fn is_said(&self) -> bool {
         matches!(self, Self::NoJob(_))
     }
 

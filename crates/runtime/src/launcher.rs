@@ -7,6 +7,7 @@ use core::fmt::{Display, Write as _};
 use core::time::Duration;
 use std::io::Write as _;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::sync::OnceLock;
 
 use multigrain_types::NodeId;
 use multigrain_types::control::Message;
@@ -31,7 +32,21 @@ pub(crate) struct Launcher {
     parent: Option<Pid>,
 }
 
+/// That of this process from the beginning of its mg_init on, also if that fails.
+static OF_THIS_NODE: OnceLock<Launcher> = OnceLock::new();
+
 impl Launcher {
+    /// That of this process, once it has called mg_init.
+    pub(crate) fn of_this_node() -> Option<&'static Self> {
+        OF_THIS_NODE.get()
+    }
+
+    /// It is this process's.
+    pub(crate) fn serves_this_node(&self) {
+        // A node is made once.
+        let _ = OF_THIS_NODE.set(self.clone());
+    }
+
     pub(crate) fn new(me: NodeId, control: Option<BorrowedFd<'static>>) -> Self {
         Self { me, control, identity: control.and_then(identity), parent: None }
     }
@@ -133,6 +148,11 @@ impl Launcher {
             self.warn(why);
         }
         exit_now(FATAL)
+    }
+
+    /// mg_init has failed; false where the program has to say so itself.
+    pub(crate) fn not_joined(&self, why: impl Display) -> bool {
+        !self.is_closed() && self.tell(&Message::NotJoined(why))
     }
 
     /// This node has left the job.

@@ -26,6 +26,8 @@ pub enum Message<Text> {
     },
     /// `mg_init` is done.
     Ready,
+    /// `mg_init` has failed; the program may go on.
+    NotJoined(Text),
     /// How far the program is.
     Progress(Count),
     /// An unauthenticated connection was turned away.
@@ -76,6 +78,7 @@ impl<Text: Display> Display for Message<Text> {
         match self {
             Self::Joining { pid } => write!(out, "joining {pid}"),
             Self::Ready => out.write_str("ready"),
+            Self::NotJoined(text) => write!(out, "not-joined {text}"),
             Self::Progress(Count { done, total }) => write!(out, "progress {done} {total}"),
             Self::Refused(text) => write!(out, "refused {text}"),
             Self::Note(text) => write!(out, "note {text}"),
@@ -104,6 +107,7 @@ impl<'line> Message<&'line str> {
         match verb {
             "joining" => Some(Self::Joining { pid: rest.parse().ok()? }),
             "ready" => Some(Self::Ready),
+            "not-joined" => Some(Self::NotJoined(rest)),
             "left" => Some(Self::Left),
             "closed" => Some(Self::Closed),
             "refused" => Some(Self::Refused(rest)),
@@ -142,6 +146,7 @@ impl<Text> Message<Text> {
         match self {
             Self::Joining { pid } => Message::Joining { pid },
             Self::Ready => Message::Ready,
+            Self::NotJoined(text) => Message::NotJoined(new(text)),
             Self::Progress(count) => Message::Progress(count),
             Self::Refused(text) => Message::Refused(new(text)),
             Self::Note(text) => Message::Note(new(text)),
@@ -189,6 +194,7 @@ mod tests {
             ("blocked pid 3", Message::Blocked("pid 3")),
             ("deadlock pid 3", Message::Deadlock("pid 3")),
             ("fatal out of memory", Message::Fatal("out of memory")),
+            ("not-joined no room", Message::NotJoined("no room")),
             ("stats {}", Message::Stats("{}")),
         ] {
             assert_eq!(Message::parse(line), Some(message.clone()), "{line}");

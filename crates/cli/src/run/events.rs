@@ -3,11 +3,11 @@
 use super::control::{Message, Received, ask};
 use super::deadlock::Next;
 use super::event_source::Source;
+use super::facts::{End, EndedBy, Init, Loss, NodeFacts, Status};
 use super::job::{Job, Live};
 use super::output::{Pipe, Pumped};
 use super::refused_connections::Caller;
 use super::stdin::Waiting;
-use super::verdict::{End, EndedBy, Init, Loss, NodeFacts, Status};
 use super::writer::Target;
 use multigrain_types::deadlock::Report;
 use multigrain_types::exit_codes::LAUNCHER_FAILED;
@@ -192,6 +192,9 @@ impl Job<'_> {
             }
             Message::Fatal(text) => {
                 facts.fatal.get_or_insert(text);
+            }
+            Message::NotJoined(text) => {
+                self.facts.join_errors.entry(rank).or_insert(text);
             }
             Message::Stats(stats) => self.nodes[rank].stats = serde_json::from_str(&stats).ok(),
         }

@@ -7,6 +7,7 @@ use super::control::Channel;
 use super::elf;
 use super::escalation::{Terminated, kill_after};
 use super::event_source::Source;
+use super::facts::{EndedBy, Facts, NodeFacts};
 use super::hosts::{Agents, Request};
 use super::interrupts::Interrupts;
 use super::leftovers;
@@ -20,7 +21,7 @@ use super::signalfd::Signals;
 use super::spawn::Node;
 use super::stdin::{Input, RemoteStdin, TerminalStdin};
 use super::summary::{NodeReport, Report};
-use super::verdict::{Decision, EndedBy, Facts, NodeFacts, Verdict, judge};
+use super::verdict::{Decision, Verdict, judge};
 use super::watchdog::Watchdog;
 use super::writer::{Target, Writer, write_if_possible};
 use multigrain_types::exit_codes::LAUNCHER_FAILED;
@@ -330,8 +331,7 @@ impl<'a> Job<'a> {
             }
             Action::Sweep { alive } => {
                 if alive {
-                    let line = leftovers::left_behind(&self.facts.nodes);
-                    self.writer.say(&line);
+                    self.writer.say(&leftovers::left_behind(&self.facts.nodes));
                 }
                 self.sweep(now)
             }
@@ -374,9 +374,9 @@ impl<'a> Job<'a> {
         };
         let Decision::Over(verdict) = decision else { return };
         let good = verdict.code == 0 || self.facts.ended_well();
-        let unsaid = self.reports.end(!good, Outcome::of(&self.facts.nodes, good));
-        let lines = unsaid.iter().chain(&verdict.line);
-        lines.for_each(|line| self.writer.say(line));
+        let mut lines = self.reports.end(!good, Outcome::of(&self.facts.nodes, good));
+        lines.extend(self.facts.unsaid_join_errors(verdict.line.as_deref()));
+        lines.iter().chain(&verdict.line).for_each(|line| self.writer.say(line));
         self.course.verdict = verdict;
         if good {
             self.course.wall = Some(now);

@@ -5,7 +5,7 @@
 //! Process numbers are those of a PID namespace. Where /proc is of another one (`unshare --pid` without
 //! `--mount-proc`), its numbers are other processes' here: nothing is found then, and nobody killed.
 
-use super::verdict::NodeFacts;
+use super::facts::NodeFacts;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{
     Pid, PidfdFlags, Signal, WaitOptions, getpgid, getpgrp, getpid, kill_process,

@@ -13,7 +13,7 @@
 //! | `hosts/`, `remote_nodes`, `remote_output` | nodes on other hosts: their agents, what the event loop does for them, and what they write |
 //! | `sites`, `site_usage` | nodes that are sites of plain programs (`--sysv`), and what the summary says of their objects |
 //! | `doctor`, `program_check` | whether hosts meet the needs of a job, and the program |
-//! | `verdict`, `memory_kills` | who is to blame, and the exit code |
+//! | `facts`, `verdict`, `memory_kills` | what is known of the nodes; who is to blame, and the exit code |
 //! | `leftovers`, `summary`, `false_sharing` | the end |
 
 mod agent_chunks;
@@ -32,6 +32,7 @@ mod escalation;
 mod event_source;
 mod events;
 mod executable;
+mod facts;
 mod false_sharing;
 mod hostfile;
 mod hosts;

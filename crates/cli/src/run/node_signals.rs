@@ -5,10 +5,10 @@
 //! reads its own signals in [`super::signalfd`]; processes that left their group in [`super::leftovers`].
 
 use super::escalation::{Terminated, kill_after};
+use super::facts::{EndedBy, NodeFacts};
 use super::hosts::Request;
 use super::job::Job;
 use super::leftovers;
-use super::verdict::{EndedBy, NodeFacts};
 use rustix::process::{Signal, getpid, kill_process, kill_process_group};
 
 impl Job<'_> {

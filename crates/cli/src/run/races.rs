@@ -1,7 +1,7 @@
 //! Races that nodes report: the first of each object is printed at once, the others are counted. Where there are none, a
 //! line says what was looked at.
 
-use super::verdict::{Init, NodeFacts};
+use super::facts::{Init, NodeFacts};
 use multigrain_types::phrases::NO_RACES_CHECKED;
 use std::collections::BTreeMap;
 

@@ -2,9 +2,9 @@
 
 use super::control::{Message, printable};
 use super::event_source::Source;
+use super::facts::{End, Status};
 use super::hosts::{AgentEvent, Stream};
 use super::job::Job;
-use super::verdict::{End, Status};
 use rustix::event::epoll;
 use std::io;
 

@@ -1,9 +1,9 @@
 //! The counters of a job at its end: a few lines for the user, and a JSON file.
 
+use super::facts::Status;
 use super::false_sharing;
 use super::quantity::{quantity, seconds};
 use super::site_usage;
-use super::verdict::Status;
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
 use std::fs::File;

@@ -1,5 +1,6 @@
 //! The verdict over jobs that end in every way.
 
+use super::super::facts::Init;
 use super::*;
 
 /// A job of `nodes` ready nodes with pids 100, 101, ...
@@ -447,4 +448,19 @@ fn who_was_cut_off_may_notice_it_before_the_other_has_said_why() {
     }
     let line = "node 1 (pid 101) was lost by node 0: broke the protocol: nonsense; the job ends";
     assert_eq!(over(&facts, 6), (75, line.to_owned()));
+}
+
+#[test]
+fn why_nodes_could_not_join_is_said_once() {
+    let mut facts = job(4).exit(2, 100, 3);
+    let errors = [(1, "no guard"), (2, "no room"), (3, "no guard")];
+    facts.join_errors = errors.map(|(rank, why)| (rank, why.to_owned())).into();
+    let (code, line) = over(&facts, 100);
+    assert_eq!(code, 3);
+    assert_eq!(
+        line,
+        "node 2 (pid 102) exited with code 3 since its mg_init failed: no room; the job ends"
+    );
+    assert_eq!(facts.unsaid_join_errors(Some(&line)), ["mg_init of node 1 and 1 more: no guard"]);
+    assert_eq!(facts.unsaid_join_errors(None).len(), 2);
 }

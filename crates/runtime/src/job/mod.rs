@@ -137,12 +137,22 @@ impl Runtime {
         Ok(runtime)
     }
 
+    /// Whether the launcher has the line about a [`Runtime::join`] that has failed, or another node wrote it: one for all nodes
+    /// that say the same.
+    #[must_use]
+    pub fn is_told_of(error: &Error) -> bool {
+        let of_this_join = !matches!(error, Error::AlreadyInitialized | Error::Child(_));
+        let told = |launcher: &Launcher| of_this_join && launcher.not_joined(error);
+        error.is_said() || Launcher::of_this_node().is_some_and(told)
+    }
+
     fn new(config: &Config) -> Result<Self, Error> {
         let secret = config.launch.secret_to_join()?;
         let control = boot::control(config)?;
         out_of_memory::belongs_to(config.rank, control);
         let launcher = Launcher::new(config.rank, control);
-        closed_descriptors::end_this_node(launcher.clone());
+        launcher.serves_this_node();
+        closed_descriptors::end_this_node();
         // One node says so for all: their settings are the same.
         if config.rank == NodeId(0) {
             let names = std::env::vars_os().map(|(name, _)| name);

@@ -78,7 +78,7 @@ impl Inbox {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::verdict::Status;
+    use super::super::super::facts::Status;
     use super::super::messages::{AgentEvent, Stream};
     use super::*;
 

@@ -3,7 +3,7 @@
 //! Both ends are of one build, which [`BANNER`] ensures before the first message: so there are no versions here.
 //! Their form on the channel is `hosts/frame.rs`'s.
 
-use super::super::verdict::Status;
+use super::super::facts::Status;
 use crate::host::{Finding, Needs};
 use multigrain_transport::interfaces::HostAddresses;
 use multigrain_transport::{Ports, Transport};
