@@ -145,7 +145,10 @@ impl Job<'_> {
         let facts = &mut self.facts.nodes[rank];
         let lives_on = facts.lives_on();
         match message {
-            Message::Joining { pid } => facts.init = Init::Begun { by: pid },
+            Message::Joining { pid } => {
+                facts.init = Init::Begun { by: pid };
+                self.await_successor(rank, pid);
+            }
             Message::Ready => {
                 facts.init = Init::Done { by: facts.joined_by().unwrap_or(facts.pid) }
             }
@@ -252,6 +255,7 @@ impl Job<'_> {
         let order = self.facts.next_order();
         let at = self.now();
         self.facts.nodes[rank].end.get_or_insert(End { at, order, status });
+        self.look_at_successors();
     }
 
     pub(super) fn keep_watchdog(&mut self) {

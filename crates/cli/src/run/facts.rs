@@ -220,6 +220,12 @@ impl NodeFacts {
         well && by_another && !self.closed
     }
 
+    /// The number of the process that is the node in place of one that has ended well.
+    pub(super) fn successor(&self) -> Option<i32> {
+        let well = self.end.is_some_and(|end| end.status == Status::Exited(0));
+        self.joined_by().filter(|&by| well && by != self.pid)
+    }
+
     /// The node is another process than that which was started and has ended; it may work on after mg_finalize, as any node.
     pub(super) fn lives_on(&self) -> bool {
         self.has_successor() && self.joins()

@@ -13,7 +13,7 @@
 //! | `hosts/`, `remote_nodes`, `remote_output` | nodes on other hosts: their agents, what the event loop does for them, and what they write |
 //! | `sites`, `site_usage` | nodes that are sites of plain programs (`--sysv`), and what the summary says of their objects |
 //! | `doctor`, `program_check` | whether hosts meet the needs of a job, and the program |
-//! | `facts`, `verdict`, `memory_kills` | what is known of the nodes; who is to blame, and the exit code |
+//! | `facts`, `successors`, `verdict`, `memory_kills` | what is known of the nodes; those that are another process than was started; who is to blame, and the exit code |
 //! | `leftovers`, `summary`, `false_sharing` | the end |
 
 mod agent_chunks;
@@ -61,6 +61,7 @@ mod sites;
 mod slurm;
 mod spawn;
 mod stdin;
+mod successors;
 mod summary;
 mod variables;
 mod verdict;

@@ -16,6 +16,7 @@ impl Job<'_> {
         let now = self.now();
         if signal == Signal::CHILD {
             self.keep_watchdog();
+            self.look_at_successors();
             self.reap_later();
         } else if signal == Signal::TSTP {
             self.stop();

@@ -87,6 +87,9 @@ impl Job<'_> {
                 self.facts.nodes[rank].memory_kills = memory_kills.map(|file| printable(&file));
                 self.has_ended(rank, status);
             }
+            AgentEvent::SuccessorEnded { rank, status } => {
+                self.successor_has_ended(own(rank)?, status);
+            }
             AgentEvent::Taken { bytes } => {
                 own(0)?;
                 self.input.remote.iter_mut().for_each(|stdin| stdin.has_taken(bytes))
@@ -127,6 +130,11 @@ impl Job<'_> {
             if let Some(end) = node.end.filter(|_| node.may_go_with_host(forwarded)) {
                 node.fatal = Some(why.to_owned());
                 node.end = Some(End { status: Status::Lost, ..end });
+            }
+            if node.has_successor() {
+                // Whatever it was, it is lost.
+                node.end = None;
+                node.closed = true;
             }
             if self.facts.nodes[rank].end.is_none() {
                 let said = self.facts.nodes[rank].fatal.take();

@@ -131,7 +131,7 @@ impl Running {
 
     /// Bytes of its stdout that nobody has read.
     pub(crate) fn unread(&self) -> u64 {
-        ioctl_fionread(self.out.get_ref()).unwrap()
+        ioctl_fionread(self.out.get_ref()).unwrap() + self.out.buffer().len() as u64
     }
 
     /// Writes a line to its stdin, which the command has to leave open.

@@ -112,6 +112,13 @@ impl Agents {
         of.into_iter().for_each(|handle| handle.tell(&Request::Ask { rank, question }));
     }
 
+    /// Asks how this process ends, which may be the node in place of one that ends before it.
+    pub(in super::super) fn await_successor(&mut self, rank: usize, pid: i32) {
+        let Ok(rank) = u32::try_from(rank) else { return };
+        let of = self.handles.iter_mut().find(|handle| handle.ranks().contains(&rank));
+        of.into_iter().for_each(|handle| handle.tell(&Request::AwaitSuccessor { rank, pid }));
+    }
+
     /// Input for node 0, or its end.
     pub(in super::super) fn give_input(&mut self, bytes: Vec<u8>) {
         let request = if bytes.is_empty() { Request::EndOfInput } else { Request::Input(bytes) };

@@ -1,21 +1,26 @@
-//! Frames on the channel between the launcher and an agent: a message is its length in four bytes, little-endian,
-//! then its encoding by postcard.
+//! Frames on the channel between the launcher and an agent: a message is its length in four bytes, little-endian, the CRC-32 of
+//! what follows, and its encoding by postcard. ssh changes nothing on the way; what else writes to the same pipe may come at
+//! any moment, and is to be found out.
 
 use serde::{Serialize, de::DeserializeOwned};
 
 /// A longer message is invalid.
 const MAX_BYTES: usize = 64 << 20;
 
-/// Bytes of the length.
+/// Bytes of the length, and of the checksum.
 const LENGTH_BYTES: usize = 4;
+const HEAD_BYTES: usize = 2 * LENGTH_BYTES;
 
 /// The bytes of a message.
 pub(super) fn encode(message: &impl Serialize) -> Vec<u8> {
-    let head = vec![0; LENGTH_BYTES];
+    let head = vec![0; HEAD_BYTES];
     // It fails for what has no length, and every message has one.
     let mut bytes = postcard::to_extend(message, head).unwrap_or_default();
-    let length = u32::try_from(bytes.len().saturating_sub(LENGTH_BYTES)).unwrap_or(u32::MAX);
-    bytes[..LENGTH_BYTES].copy_from_slice(&length.to_le_bytes());
+    if let Some((head, message)) = bytes.split_at_mut_checked(HEAD_BYTES) {
+        let length = u32::try_from(message.len()).unwrap_or(u32::MAX);
+        head[..LENGTH_BYTES].copy_from_slice(&length.to_le_bytes());
+        head[LENGTH_BYTES..].copy_from_slice(&crc32fast::hash(message).to_le_bytes());
+    }
     bytes
 }
 
@@ -59,19 +64,22 @@ impl Inbox {
     /// # Errors
     /// What is there is no message, and nothing after it can be one.
     pub(super) fn next<M: DeserializeOwned>(&mut self) -> Result<Option<M>, Malformed> {
-        let Some((head, rest)) = self.rest().split_first_chunk::<LENGTH_BYTES>() else {
-            return Ok(None);
-        };
-        let length = usize::try_from(u32::from_le_bytes(*head)).unwrap_or(usize::MAX);
+        let number = |bytes: &[u8; LENGTH_BYTES]| u32::from_le_bytes(*bytes);
+        let Some((length, rest)) = self.rest().split_first_chunk() else { return Ok(None) };
+        let length = usize::try_from(number(length)).unwrap_or(usize::MAX);
         if length > MAX_BYTES {
             return Err(Malformed);
         }
+        let Some((checksum, rest)) = rest.split_first_chunk() else { return Ok(None) };
         let Some(message) = rest.get(..length) else { return Ok(None) };
+        if crc32fast::hash(message) != number(checksum) {
+            return Err(Malformed);
+        }
         let (message, behind) = postcard::take_from_bytes(message).map_err(|_| Malformed)?;
         if !behind.is_empty() {
             return Err(Malformed);
         }
-        self.take(LENGTH_BYTES + length);
+        self.take(HEAD_BYTES + length);
         Ok(Some(message))
     }
 }
@@ -107,13 +115,33 @@ mod tests {
         }
     }
 
+    /// As an end of output, or a longer message, they were taken for what was not said.
+    #[test]
+    fn flipped_bits_make_no_other_message() {
+        let events = [AgentEvent::EndOfOutput { rank: 1, stream: Stream::Out }, AgentEvent::Swept];
+        let bytes: Vec<u8> = events.iter().flat_map(encode).collect();
+        for bit in 0..8 * bytes.len() {
+            let mut flipped = bytes.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            let mut inbox = Inbox::default();
+            inbox.feed(&flipped);
+            let mut got = Vec::new();
+            while let Ok(Some(event)) = inbox.next::<AgentEvent>() {
+                got.push(event);
+            }
+            assert!(got.len() < 2 && events.starts_with(&got), "bit {bit}: {got:?}");
+        }
+    }
+
     #[test]
     fn what_is_no_message_is_noticed() {
         // An event that has a byte too many.
         let mut longer = encode(&AgentEvent::Swept);
         longer[0] += 1;
         longer.push(11);
-        for wrong in [&[255, 255, 255, 255][..], &[1, 0, 0, 0, 250], &longer] {
+        let checksum = crc32fast::hash(&longer[HEAD_BYTES..]).to_le_bytes();
+        longer[LENGTH_BYTES..HEAD_BYTES].copy_from_slice(&checksum);
+        for wrong in [&[255, 255, 255, 255][..], &[1, 0, 0, 0, 250, 0, 0, 0, 0], &longer] {
             let mut inbox = Inbox::default();
             inbox.feed(wrong);
             assert_eq!(inbox.next::<AgentEvent>(), Err(Malformed), "{wrong:?}");

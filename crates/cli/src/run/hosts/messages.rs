@@ -44,6 +44,8 @@ pub(in super::super) enum Request {
     Start { peers: Vec<String>, secret: String, credentials: Vec<String> },
     /// This signal for all its nodes.
     Signal(i32),
+    /// To say how this process ends, once the one that was started as this node has: [`AgentEvent::SuccessorEnded`].
+    AwaitSuccessor { rank: u32, pid: i32 },
     /// The question what the threads of a node wait for.
     Ask { rank: u32, question: u64 },
     /// Input for node 0.
@@ -138,6 +140,11 @@ pub(in super::super) enum AgentEvent {
         status: Status,
         /// As of a node of the launcher's own host.
         memory_kills: Option<String>,
+    },
+    /// The process is dead that is the node in place of one that has ended.
+    SuccessorEnded {
+        rank: u32,
+        status: Status,
     },
     /// So many bytes of input are taken.
     Taken {

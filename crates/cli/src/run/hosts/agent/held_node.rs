@@ -5,6 +5,7 @@ use super::super::super::event_source::Source;
 use super::super::super::facts::Status;
 use super::super::super::output::{Format, Pipe, Pumped};
 use super::super::super::spawn::Node;
+use super::super::super::successors::end_of;
 use super::super::channel::AgentChannel;
 use super::super::messages::{AgentEvent, Stream};
 use rustix::event::epoll::{self, EventFlags};
@@ -21,6 +22,8 @@ pub(super) struct HeldNode {
     pid: Pid,
     pidfd: OwnedFd,
     ended: bool,
+    /// The process that may be the node once it has ended, until that has ended, too.
+    successor: Option<i32>,
     control: Option<Pipe>,
     out: Option<Pipe>,
     err: Option<Pipe>,
@@ -35,6 +38,7 @@ impl HeldNode {
             pid: node.pid,
             pidfd: node.pidfd,
             ended: false,
+            successor: None,
             control: pipe(node.control)?,
             out: pipe(node.stdout)?,
             err: pipe(node.stderr)?,
@@ -77,6 +81,21 @@ impl HeldNode {
     /// Whether a process that it has started may be the node in its place: it has the channel.
     pub(super) fn has_successor(&self) -> bool {
         self.ended && self.control.is_some()
+    }
+
+    /// How this process ends is to be told.
+    pub(super) fn await_successor(&mut self, pid: i32) {
+        self.successor = Some(pid);
+    }
+
+    /// Tells how its successor has ended, if it has.
+    pub(super) fn tell_successor(&mut self, channel: &mut AgentChannel) {
+        if self.ended
+            && let Some(status) = self.successor.and_then(end_of)
+        {
+            self.successor = None;
+            channel.say(&AgentEvent::SuccessorEnded { rank: self.rank, status });
+        }
     }
 
     /// Asks what its threads wait for.

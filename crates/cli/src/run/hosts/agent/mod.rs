@@ -269,6 +269,11 @@ impl Agent {
                 let signal = Signal::from_named_raw(number);
                 signal.iter().for_each(|&signal| self.signal_all(signal));
             }
+            Request::AwaitSuccessor { rank, pid } => {
+                let joins = self.held.iter_mut().find(|node| node.rank() == rank);
+                joins.into_iter().for_each(|node| node.await_successor(pid));
+                self.tell_successors();
+            }
             Request::Ask { rank, question } => {
                 let asked = self.held.iter().find(|node| node.rank() == rank);
                 asked.iter().for_each(|node| node.ask(question));
@@ -344,6 +349,7 @@ impl Agent {
             match signal {
                 Signal::CHILD => {
                     self.keep_watchdog();
+                    self.tell_successors();
                     self.reap_at.get_or_insert(Instant::now() + leftovers::REAP_WAIT);
                 }
                 Signal::TERM | Signal::INT | Signal::HUP | Signal::QUIT => {
@@ -404,6 +410,12 @@ impl Agent {
         let reads = self.flow.reads;
         let memory_kills = || self.local.as_ref().and_then(LocalNodes::memory_kills);
         self.held[index].tell_end(&self.epoll, &mut self.channel, buffer, reads, memory_kills);
+        self.tell_successors();
+    }
+
+    /// They are reaped a while after their ends.
+    fn tell_successors(&mut self) {
+        self.held.iter_mut().for_each(|node| node.tell_successor(&mut self.channel));
     }
 
     fn signal_all(&self, signal: Signal) {
