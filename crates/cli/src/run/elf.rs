@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 
 /// What the kernel maps of a program of 64 bits, and its loader.
 struct Segments {
@@ -101,7 +101,10 @@ pub(super) fn listed_libraries(
     let Some(loader) = loader_of(program) else { return Ok(None) };
     let mut command = Command::new(loader);
     command.arg("--list").arg(program).envs(variables.iter().map(|(name, value)| (name, value)));
-    command.stdin(Stdio::null()).output().map(Some)
+    let nothing = File::open("/dev/null").map_err(|error| {
+        io::Error::new(error.kind(), format!("/dev/null: {error} (is /dev mounted?)"))
+    })?;
+    command.stdin(nothing).output().map(Some)
 }
 
 /// Why the program cannot be loaded here, in the words of its loader, if it has any.

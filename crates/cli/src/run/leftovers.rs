@@ -5,11 +5,11 @@
 //! Process numbers are those of a PID namespace. Where /proc is of another one (`unshare --pid` without
 //! `--mount-proc`), its numbers are other processes' here: nothing is found then, and nobody killed.
 
-use super::facts::NodeFacts;
+use super::facts::{NodeFacts, Status};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitOptions, getpgid, getpgrp, getpid, kill_process,
-    kill_process_group, pidfd_open, waitpid,
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitOptions, getpgid, getpgrp, getpid,
+    kill_process, kill_process_group, pidfd_open, waitid, waitpid,
 };
 use std::time::{Duration, Instant};
 
@@ -72,6 +72,13 @@ pub(super) fn reap_but(known: &[Pid]) {
     for pid in children_but(known) {
         let _ = waitpid(Some(pid), WaitOptions::NOHANG);
     }
+}
+
+/// How this process has ended, if it has, and is a child of this one. It is not reaped.
+pub(super) fn end_of(pid: i32) -> Option<Status> {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    let ended = waitid(WaitId::Pid(Pid::from_raw(pid)?), options);
+    ended.ok().flatten().map(|status| Status::of(&status))
 }
 
 /// Sends a signal to all children but `known`, once: those in the process groups of `known` have it, and whom the others

@@ -3,14 +3,7 @@
 
 use super::facts::{End, Status};
 use super::job::Job;
-use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
-
-/// How this process has ended, if it has, and is a child of this one. It is not reaped.
-pub(super) fn end_of(pid: i32) -> Option<Status> {
-    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-    let ended = waitid(WaitId::Pid(Pid::from_raw(pid)?), options);
-    ended.ok().flatten().map(|status| Status::of(&status))
-}
+use super::leftovers::end_of;
 
 impl Job<'_> {
     /// Looks which successors on this host have ended. They are reaped a while after that.

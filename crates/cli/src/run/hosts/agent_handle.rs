@@ -340,7 +340,11 @@ impl AgentHandle {
         if !self.has_banner && !self.find_banner(own)? {
             return Ok(None);
         }
-        let malformed = |_| "its agent talks nonsense".to_owned();
+        let malformed = |_| {
+            "its agent talks nonsense: what leads there (--launcher-command, a shell's start-up file) changes what it says, or writes \
+             in between"
+                .to_owned()
+        };
         let event = self.channel.next().map_err(malformed)?;
         match event.as_ref() {
             Some(&AgentEvent::Heartbeat { stamp, now }) => self.adjust(stamp, now),

@@ -3,9 +3,9 @@
 use super::super::super::control::ask;
 use super::super::super::event_source::Source;
 use super::super::super::facts::Status;
+use super::super::super::leftovers::end_of;
 use super::super::super::output::{Format, Pipe, Pumped};
 use super::super::super::spawn::Node;
-use super::super::super::successors::end_of;
 use super::super::channel::AgentChannel;
 use super::super::messages::{AgentEvent, Stream};
 use rustix::event::epoll::{self, EventFlags};

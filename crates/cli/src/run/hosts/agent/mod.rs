@@ -8,6 +8,7 @@
 mod examine;
 mod held_node;
 mod input;
+mod processes;
 mod reachability;
 mod start;
 
@@ -15,7 +16,7 @@ use super::super::event_source::Source;
 use super::super::leftovers;
 use super::super::program;
 use super::super::signalfd::Signals;
-use super::super::watchdog::{Ward, Watchdog};
+use super::super::watchdog::Ward;
 use super::builds;
 use super::channel::{AgentChannel, Received, Side};
 use super::failure_detector::PERIOD;
@@ -28,9 +29,9 @@ use reachability::Reachability;
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, EventFlags};
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
-use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+use rustix::process::{Signal, WaitOptions, waitpid};
 use start::LocalNodes;
-use std::io::{self, Write};
+use std::io;
 use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
 use std::process::ExitCode;
@@ -361,24 +362,6 @@ impl Agent {
         turn
     }
 
-    /// Puts another watchdog in the place of one that was killed.
-    fn keep_watchdog(&mut self) {
-        // They are not reaped before the end, so their process groups cannot be somebody else's.
-        let nodes: Vec<Pid> = self.held.iter().map(HeldNode::pid).collect();
-        let line = self.local.as_mut().and_then(|local| local.watchdog_mut().keep(&nodes));
-        if let Some(line) = line {
-            // At once, and without this program's name: the launcher's line has that, and the host's.
-            let _ = io::stderr().write_all(format!("{line}\n").as_bytes());
-        }
-    }
-
-    fn reap(&mut self) {
-        if self.reap_at.is_some_and(|at| Instant::now() >= at) {
-            self.reap_at = None;
-            leftovers::reap_but(&self.known());
-        }
-    }
-
     fn on_room(&mut self) {
         let Some(input) = &mut self.input else { return };
         let taken = input.write(&self.epoll);
@@ -411,38 +394,6 @@ impl Agent {
         let memory_kills = || self.local.as_ref().and_then(LocalNodes::memory_kills);
         self.held[index].tell_end(&self.epoll, &mut self.channel, buffer, reads, memory_kills);
         self.tell_successors();
-    }
-
-    /// They are reaped a while after their ends.
-    fn tell_successors(&mut self) {
-        self.held.iter_mut().for_each(|node| node.tell_successor(&mut self.channel));
-    }
-
-    fn signal_all(&self, signal: Signal) {
-        self.held.iter().for_each(|node| node.signal(signal));
-        if self.held.iter().any(HeldNode::has_successor) {
-            leftovers::signal_but(&self.known(), signal);
-        }
-    }
-
-    /// Children that are not left over.
-    fn known(&self) -> Vec<Pid> {
-        let watchdog = self.local.iter().map(LocalNodes::watchdog).filter_map(Watchdog::pid);
-        self.held.iter().map(HeldNode::pid).chain(watchdog).collect()
-    }
-
-    /// Kills all nodes, and whom they have left.
-    fn kill_all(&self) {
-        self.signal_all(Signal::KILL);
-        self.local.iter().for_each(|local| local.watchdog().kill_group());
-        // What a node has forked becomes this process's own child once the node is dead.
-        let deadline = Instant::now() + leftovers::KILL_WAIT;
-        self.held.iter().for_each(|node| leftovers::wait_for_end(node.pid(), deadline));
-        leftovers::kill_but(&self.known(), deadline.saturating_duration_since(Instant::now()));
-        // What is not, as one needs longer to die, has the mark.
-        for pid in self.local.iter().flat_map(|local| leftovers::marked(&local.mark())) {
-            let _ = kill_process(pid, Signal::KILL);
-        }
     }
 
     fn sweep(&mut self) {

@@ -9,6 +9,7 @@ use super::super::super::memory_kills::MemoryKills;
 use super::super::super::signalfd::Signals;
 use super::super::super::spawn::{self, Node, Plan, Program};
 use super::super::super::stdin;
+use super::super::super::watchdog::Watchdog;
 use super::super::messages::{Found, JobDescription, PART};
 use super::*;
 use crate::host;
