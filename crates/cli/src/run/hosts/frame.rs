@@ -44,6 +44,13 @@ impl Inbox {
         self.bytes.extend_from_slice(bytes);
     }
 
+    /// Whether as many bytes are there as the first message has.
+    pub(super) fn has_message(&self) -> bool {
+        let length = self.rest().first_chunk().map(|length| u32::from_le_bytes(*length));
+        let bytes = length.and_then(|length| usize::try_from(length).ok()?.checked_add(HEAD_BYTES));
+        bytes.is_some_and(|bytes| self.len() >= bytes)
+    }
+
     /// How many bytes are there.
     pub(super) fn len(&self) -> usize {
         self.rest().len()
@@ -129,6 +136,7 @@ mod tests {
             while let Ok(Some(event)) = inbox.next::<AgentEvent>() {
                 got.push(event);
             }
+            assert!(!inbox.has_message() || inbox.next::<AgentEvent>().is_err());
             assert!(got.len() < 2 && events.starts_with(&got), "bit {bit}: {got:?}");
         }
     }
