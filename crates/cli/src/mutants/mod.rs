@@ -27,7 +27,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Instant;
 use table::Caught;
-use tool::{Game, TOOLS, Tool, Verdict};
+use tool::{Subject, TOOLS, Tool, Verdict};
 
 /// Runs every tool against every seeded fault of the protocol and the runtime.
 ///
@@ -79,7 +79,7 @@ pub(crate) fn run(args: &MutantsArgs) -> ExitCode {
         rows.iter().for_each(|row| println!("{:30} {}", row.name, row.breaks));
         return ExitCode::SUCCESS;
     }
-    match hunt(args, &rows, &tools) {
+    match try_all(args, &rows, &tools) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("multigrain: mutants: {error:#}");
@@ -136,49 +136,50 @@ fn limit(tool: &Tool, without_control: bool) -> Result<u64> {
     Ok(if tool.may_hang { patience } else { LIMIT })
 }
 
-/// The mutants of a game, and what its tools said about them.
-struct Bag {
-    game: Game,
+/// The mutants of a subject, and what its tools said about them.
+struct Outcome {
+    subject: Subject,
     tools: Vec<&'static Tool>,
     caught: Vec<Caught>,
 }
 
-impl Bag {
+impl Outcome {
     fn text(&self) -> String {
-        let (title, summary) = (self.game.title(), table::summary(&self.caught, &self.tools));
+        let (title, summary) = (self.subject.title(), table::summary(&self.caught, &self.tools));
         format!("{title}: {summary}.\n\n{}", table::markdown(&self.caught, &self.tools))
     }
 }
 
 /// Runs everything, prints as it goes, and judges.
-fn hunt(args: &MutantsArgs, rows: &[&'static Row], tools: &[&'static Tool]) -> Result<()> {
+fn try_all(args: &MutantsArgs, rows: &[&'static Row], tools: &[&'static Tool]) -> Result<()> {
     let begin = Instant::now();
-    let mut bags = Vec::new();
-    for game in Game::ALL {
-        let rows: Vec<_> = rows.iter().copied().filter(|row| Game::of(row) == game).collect();
-        let tools: Vec<_> = tools.iter().copied().filter(|tool| tool.game == game).collect();
+    let mut outcomes = Vec::new();
+    for subject in Subject::ALL {
+        let rows: Vec<_> = rows.iter().copied().filter(|row| Subject::of(row) == subject).collect();
+        let tools: Vec<_> = tools.iter().copied().filter(|tool| tool.subject == subject).collect();
         if !rows.is_empty() && !tools.is_empty() {
             let limits = tools.iter().map(|tool| limit(tool, args.without_control));
             let limits = limits.collect::<Result<Vec<u64>>>()?;
-            let caught = shoot(&rows, &tools, &limits, args)?;
-            bags.push(Bag { game, tools, caught });
+            let caught = try_each(&rows, &tools, &limits, args)?;
+            outcomes.push(Outcome { subject, tools, caught });
         }
     }
-    for Bag { game, tools, caught } in &bags {
-        println!("{}: {}", game.title(), table::summary(caught, tools));
+    for Outcome { subject, tools, caught } in &outcomes {
+        println!("{}: {}", subject.title(), table::summary(caught, tools));
     }
     println!("{:.0} s", begin.elapsed().as_secs_f64());
-    let text = bags.iter().map(Bag::text).collect::<Vec<_>>().join("\n");
+    let text = outcomes.iter().map(Outcome::text).collect::<Vec<_>>().join("\n");
     if let Some(file) = &args.table {
         let text = format!("{}\n{text}", table::HEAD);
         fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))?;
     }
-    let survivors = bags.iter().flat_map(|bag| &bag.caught).filter(|one| one.survives());
+    let survivors =
+        outcomes.iter().flat_map(|outcome| &outcome.caught).filter(|one| one.survives());
     let survivors: Vec<&str> = survivors.map(|one| one.row.name).collect();
     ensure!(survivors.is_empty(), "nothing catches {}", survivors.join(", "));
-    for bag in &bags {
-        for (index, tool) in bag.tools.iter().enumerate() {
-            let useful = bag.caught.iter().any(|one| one.verdicts[index].is_caught());
+    for outcome in &outcomes {
+        for (index, tool) in outcome.tools.iter().enumerate() {
+            let useful = outcome.caught.iter().any(|one| one.verdicts[index].is_caught());
             ensure!(useful, "{} catches nothing", tool.name);
         }
     }
@@ -188,14 +189,14 @@ fn hunt(args: &MutantsArgs, rows: &[&'static Row], tools: &[&'static Tool]) -> R
 }
 
 /// Every tool against every mutant, of which `args.jobs` are tried at a time.
-fn shoot(
+fn try_each(
     rows: &[&'static Row],
     tools: &[&'static Tool],
     limits: &[u64],
     args: &MutantsArgs,
 ) -> Result<Vec<Caught>> {
     let next = AtomicUsize::new(0);
-    let hunter = || -> Result<Vec<(usize, Caught)>> {
+    let worker = || -> Result<Vec<(usize, Caught)>> {
         let mut caught = Vec::new();
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
@@ -204,8 +205,8 @@ fn shoot(
         }
     };
     let caught = thread::scope(|scope| {
-        let hunters: Vec<_> = (0..args.jobs.get()).map(|_| scope.spawn(hunter)).collect();
-        let joined = hunters.into_iter().map(|hunter| hunter.join().expect("hunters do not panic"));
+        let workers: Vec<_> = (0..args.jobs.get()).map(|_| scope.spawn(worker)).collect();
+        let joined = workers.into_iter().map(|worker| worker.join().expect("workers do not panic"));
         joined.collect::<Result<Vec<_>>>()
     })?;
     let mut caught: Vec<(usize, Caught)> = caught.into_iter().flatten().collect();

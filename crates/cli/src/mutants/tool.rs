@@ -8,9 +8,9 @@ use multigrain_protocol::mutants::{Row, VARIABLE};
 use multigrain_types::exit_codes::{TIME_OUT, WRONG_USE};
 use std::process::{Command, Stdio};
 
-/// Mutants that the same tools hunt.
+/// What mutants break, and so which tools look for them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Game {
+pub(super) enum Subject {
     /// Of sequential consistency, of synchronization, and of the runtime below both.
     Sequential,
     /// Of release consistency.
@@ -19,7 +19,7 @@ pub(super) enum Game {
     Queues,
 }
 
-impl Game {
+impl Subject {
     pub(super) const ALL: [Self; 3] = [Self::Sequential, Self::Release, Self::Queues];
 
     pub(super) fn of(row: &Row) -> Self {
@@ -46,29 +46,29 @@ impl Game {
 pub(super) struct Tool {
     pub(super) name: &'static str,
     arguments: &'static [&'static str],
-    pub(super) game: Game,
+    pub(super) subject: Subject,
     /// Whether not to end is a finding: it is, for nodes that wait for each other.
     pub(super) may_hang: bool,
 }
 
-/// All tools, the quickest of each game first. Each takes seconds: a few tests of many, a few seeds.
+/// All tools, the quickest of each subject first. Each takes seconds: a few tests of many, a few seeds.
 pub(super) const TOOLS: [Tool; 12] = [
-    tool("check", &CHECK, Game::Sequential),
-    tool("sim", &["sim", "--seed", "1", "--nodes", "8", "--runs", "8"], Game::Sequential),
-    tool("sim-shares", &["sim", "--shares"], Game::Sequential),
-    Tool { may_hang: true, ..tool("litmus", &LITMUS, Game::Sequential) },
-    tool("check-release", &CHECK_RELEASE, Game::Release),
-    tool("sim-release", &["sim", "--release", "--seed", "1", "--runs", "2000"], Game::Release),
-    Tool { may_hang: true, ..tool("litmus-eager", &litmus_on("eager-release"), Game::Release) },
-    Tool { may_hang: true, ..tool("litmus-lazy", &litmus_on("lazy-release"), Game::Release) },
-    Tool { may_hang: true, ..tool("races", &RACES, Game::Release) },
-    tool("loom", &["scenes", "loom"], Game::Queues),
-    tool("peers", &["scenes", "peers"], Game::Queues),
-    tool("bounds", &["bounds", "--transport", "unix"], Game::Queues),
+    tool("check", &CHECK, Subject::Sequential),
+    tool("sim", &["sim", "--seed", "1", "--nodes", "8", "--runs", "8"], Subject::Sequential),
+    tool("sim-shares", &["sim", "--shares"], Subject::Sequential),
+    Tool { may_hang: true, ..tool("litmus", &LITMUS, Subject::Sequential) },
+    tool("check-release", &CHECK_RELEASE, Subject::Release),
+    tool("sim-release", &["sim", "--release", "--seed", "1", "--runs", "2000"], Subject::Release),
+    Tool { may_hang: true, ..tool("litmus-eager", &litmus_on("eager-release"), Subject::Release) },
+    Tool { may_hang: true, ..tool("litmus-lazy", &litmus_on("lazy-release"), Subject::Release) },
+    Tool { may_hang: true, ..tool("races", &RACES, Subject::Release) },
+    tool("loom", &["scenes", "loom"], Subject::Queues),
+    tool("peers", &["scenes", "peers"], Subject::Queues),
+    tool("bounds", &["bounds", "--transport", "unix"], Subject::Queues),
 ];
 
-const fn tool(name: &'static str, arguments: &'static [&'static str], game: Game) -> Tool {
-    Tool { name, arguments, game, may_hang: false }
+const fn tool(name: &'static str, arguments: &'static [&'static str], subject: Subject) -> Tool {
+    Tool { name, arguments, subject, may_hang: false }
 }
 
 /// The groups of configurations without release consistency.
@@ -193,7 +193,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn the_model_checkers_of_the_game_have_every_group_of_configurations() {
+    fn the_model_checkers_of_a_subject_have_every_group_of_configurations() {
         let group = |name: &'static str| name.split('/').next().unwrap_or(name);
         let sequential = check::configurations(check::Form::Short);
         let sequential: BTreeSet<_> = sequential.iter().map(|row| group(row.name)).collect();
