@@ -213,6 +213,11 @@ fn a_node_that_is_a_daemon_may_join_late_and_compute_long_and_its_end_is_noticed
     let late = Setting { options: &["--boot-timeout", "1"], ..Setting::nodes(1) };
     let ended = run(&launcher(), &late, &program, &["slow"]);
     assert_eq!((ended.code, ended.out.as_str()), (Some(0), ""), "{ended:?}");
+    // The job was over as all had left, whatever they ended with.
+    for nodes in [1, 2, 3] {
+        let ended = run(&launcher(), &Setting::nodes(nodes), &program, &["code"]);
+        assert_eq!(ended.code, Some(9), "{ended:?}");
+    }
     for (how, code, what) in [
         ("leaves", 1, ") left without mg_finalize; the job ends"),
         ("aborts", 139, ") was killed by signal 11 (SIGSEGV) at address 0x8"),

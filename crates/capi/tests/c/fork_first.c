@@ -1,6 +1,6 @@
 /*
  * A program that forks before mg_init. "child": the child is the node; "daemon": so it is, and its parent ends
- * at once; "slow": the same, and mg_init, then the node, take longer than a node that has left is waited for;
+ * at once; "code": that ends with 9 where node 0 was; "slow": the same, and mg_init, then the node, take longer than a node that has left is waited for;
  * "aborts" and "leaves": the same, and node 1 does so once it has joined; "both" and "both-late": child, or parent, joins, and the other of the two is told that it may not.
  */
 #include "check.h"
@@ -72,6 +72,14 @@ int main(int argc, char **argv)
         sleep(2);
         puts("done");
         return 0;
+    }
+    if (strcmp(how, "code") == 0) {
+        CHECK(daemon(1, 1) == 0);
+        join(argc, argv);
+        compute();
+        int me = mg_node();
+        OK(mg_finalize());
+        return me == 0 ? 9 : 0;
     }
     if (strcmp(how, "aborts") == 0 || strcmp(how, "leaves") == 0) {
         CHECK(daemon(1, 1) == 0);

@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+/// From the end of a node's channel until the system says how its process has ended, on a busy machine.
+const END_WAIT: Duration = Duration::from_secs(1);
+
 /// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Status {
@@ -266,6 +269,14 @@ impl Facts {
     /// Whether every node has ended, whichever process it was.
     pub(super) fn all_over(&self) -> bool {
         self.nodes.iter().all(NodeFacts::is_over)
+    }
+
+    /// Until when it is known how nodes ended that are another process than was started, of which only the channels' ends are
+    /// seen so far.
+    pub(super) fn end_is_known_by(&self) -> Option<Duration> {
+        let unknown = |node: &&NodeFacts| node.closed && node.successor().is_some();
+        let ends = self.nodes.iter().filter(unknown).filter_map(|node| node.end);
+        ends.map(|end| end.at + END_WAIT).max()
     }
 
     /// Until when processes that nodes have left may become nodes, in a job that none has joined.

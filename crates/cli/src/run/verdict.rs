@@ -64,12 +64,8 @@ pub(super) fn judge(facts: &Facts, now: Duration) -> Decision {
     let joined = facts.nodes.iter().any(NodeFacts::joins);
     let early = first(facts, |node| node.exited_early(joined).filter(|_| node.lost.is_none()))
         .or_else(|| first(facts, |node| node.exited_early(joined)));
-    // Its channel is closed; how it ended is known in a moment.
-    if let Some((rank, end)) = early
-        && facts.nodes[rank].successor().is_some()
-        && now < end.at + CAUSE_WAIT
-    {
-        return Decision::Wait(end.at + CAUSE_WAIT);
+    if let Some(until) = facts.end_is_known_by().filter(|&until| now < until) {
+        return Decision::Wait(until);
     }
     if let Some((rank, end)) = first(facts, NodeFacts::failed) {
         // Only consequences so far: look for the cause.

@@ -464,3 +464,15 @@ fn why_nodes_could_not_join_is_said_once() {
     assert_eq!(facts.unsaid_join_errors(Some(&line)), ["mg_init of node 1 and 1 more: no guard"]);
     assert_eq!(facts.unsaid_join_errors(None).len(), 2);
 }
+
+#[test]
+fn a_job_is_not_over_before_it_is_known_how_its_nodes_ended() {
+    let mut facts = job(2).leave(0, 100);
+    facts.nodes[1].init = Init::Done { by: 7 };
+    facts = facts.exit(1, 50, 0);
+    (facts.nodes[1].left, facts.nodes[1].closed) = (true, true);
+    assert_eq!(judge(&facts, ms(200)), Decision::Wait(ms(1050)));
+    assert_eq!(over(&facts, 1050).0, 0, "nobody can say");
+    facts.nodes[1].pid = 7;
+    assert_eq!(over(&facts.exit(1, 210, 9), 210).0, 9);
+}
