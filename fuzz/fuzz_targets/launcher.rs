@@ -18,6 +18,7 @@ fn check(message: &Message) {
         | Message::Note(text)
         | Message::Race { text, .. }
         | Message::Fatal(text)
+        | Message::NotJoined(text)
         | Message::Crash { text, .. }
         | Message::Lost { text, .. }
         | Message::Waits(text)
