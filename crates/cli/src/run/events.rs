@@ -136,6 +136,8 @@ impl Job<'_> {
         {
             let _ = epoll::delete(&self.epoll, control);
             self.on_message(rank, Message::Closed);
+            // It may have joined and ended before either was read.
+            self.look_at_successors();
         }
         received
     }
