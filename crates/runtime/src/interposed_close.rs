@@ -6,7 +6,7 @@
 
 #![expect(unsafe_code, reason = "the C library's interface")]
 
-use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::os::fd::RawFd;
 use std::thread::yield_now;
 use std::time::{Duration, Instant};
@@ -39,7 +39,13 @@ static GATE: AtomicU32 = AtomicU32::new(0);
 const OPENING: u32 = 1 << 31;
 /// A call that closes may last (SO_LINGER), be interrupted by a handler that waits for the very link, or be left by longjmp and
 /// by cancellation: then the descriptor is opened beside it.
-const MOST_WAIT: Duration = Duration::from_millis(50);
+/// A thread that has no processor in the middle of such a call is not that: of a hundred on two processors it may be without
+/// one for a tenth of a second.
+const MOST_WAIT: Duration = Duration::from_secs(1);
+/// The same once that was over, until no call is running.
+const NEXT_WAIT: Duration = Duration::from_millis(50);
+/// Whether it was.
+static IS_LASTING: AtomicBool = AtomicBool::new(false);
 
 /// The calling thread is one of [`LINK_THREADS`] as long as this lives.
 pub(crate) struct LinkThread(usize);
@@ -77,12 +83,16 @@ impl Drop for LinkThread {
 /// What a link thread does while no call of the program closes anything, if that can be had soon.
 fn alone<T>(act: impl FnOnce() -> T) -> T {
     let since = Instant::now();
+    let most = if IS_LASTING.load(Ordering::Relaxed) { NEXT_WAIT } else { MOST_WAIT };
     let had = loop {
         match GATE.compare_exchange(0, OPENING, Ordering::Acquire, Ordering::Relaxed) {
             Ok(_) => break true,
             // This thread's, around this, or another link thread's.
             Err(now) if now & OPENING != 0 => break false,
-            Err(_) if since.elapsed() > MOST_WAIT => break false,
+            Err(_) if since.elapsed() > most => {
+                IS_LASTING.store(true, Ordering::Relaxed);
+                break false;
+            }
             Err(_) => yield_now(),
         }
     };
@@ -105,7 +115,9 @@ fn enter() {
 fn leave() {
     // In a child it may have begun before the fork.
     let leave = |calls: u32| calls.checked_sub(1);
-    let _ = GATE.fetch_update(Ordering::Release, Ordering::Relaxed, leave);
+    if GATE.fetch_update(Ordering::Release, Ordering::Relaxed, leave) == Ok(1) {
+        IS_LASTING.store(false, Ordering::Relaxed);
+    }
 }
 
 /// What fork() does first: a child would keep a descriptor that is opened in the same moment, and peers take the end of a

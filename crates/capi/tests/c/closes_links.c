@@ -27,9 +27,11 @@ int main(int argc, char **argv)
     close_all();
     char *pages = SHARE("pages", 0, mg_calloc((size_t)nodes, PAGE));
     for (int i = 0; i < nodes; i++) {
-        OK(mg_lock((uint32_t)i));
-        pages[(me + i) % nodes * PAGE]++;
-        OK(mg_unlock((uint32_t)i));
+        const int page = (me + i) % nodes;
+
+        OK(mg_lock((uint32_t)page));
+        pages[page * PAGE]++;
+        OK(mg_unlock((uint32_t)page));
         close_all();
     }
     OK(mg_barrier(0, 0));
