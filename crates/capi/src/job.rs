@@ -37,7 +37,7 @@ pub extern "C" fn mg_init(_argc: *mut c_int, _argv: *mut *mut *mut c_char) -> c_
     match Runtime::join() {
         Ok(_) => 0,
         Err(error) => {
-            if !Runtime::is_told_of(&error) {
+            if !Runtime::tell_of(&error) {
                 // One write: in pieces, a kill in between would cut the line.
                 let _ = std::io::stderr().write_all(format!("multigrain: {error}\n").as_bytes());
             }

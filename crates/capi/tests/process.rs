@@ -218,6 +218,10 @@ fn a_node_that_is_a_daemon_may_join_late_and_compute_long_and_its_end_is_noticed
         let ended = run(&launcher(), &Setting::nodes(nodes), &program, &["code"]);
         assert_eq!(ended.code, Some(9), "{ended:?}");
     }
+    // Its end was forgotten where it came before that of the process that was started.
+    let longer = format!("{} code; sleep 2", program.display());
+    let ended = run(&launcher(), &Setting::nodes(2), Path::new("/bin/sh"), &["-c", &longer]);
+    assert_eq!(ended.code, Some(9), "{ended:?}");
     for (how, code, what) in [
         ("leaves", 1, ") left without mg_finalize; the job ends"),
         ("aborts", 139, ") was killed by signal 11 (SIGSEGV) at address 0x8"),

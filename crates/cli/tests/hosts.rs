@@ -403,6 +403,7 @@ while signal.sigwait([signal.SIGUSR1]): print(sys.argv[1], flush=True)'
         };
         // The first may come before the shell's end is known.
         while counts(&got)[2] == 0 {
+            assert!(signals < 20, "{got:?}");
             job.signal(Signal::USR1);
             signals += 1;
             let next = Instant::now() + Duration::from_millis(500);

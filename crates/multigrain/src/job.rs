@@ -42,7 +42,7 @@ pub fn run<E: fmt::Display + From<Error>>(
     body: impl FnOnce(&Job) -> core::result::Result<(), E>,
 ) -> ExitCode {
     let joined = Job::join();
-    if joined.as_ref().is_err_and(Runtime::is_told_of) {
+    if joined.as_ref().is_err_and(Runtime::tell_of) {
         return ExitCode::FAILURE;
     }
     let ended = joined.map_err(E::from).and_then(|job| {

@@ -46,6 +46,8 @@ const MOST_WAIT: Duration = Duration::from_secs(1);
 const NEXT_WAIT: Duration = Duration::from_millis(50);
 /// Whether it was.
 static IS_LASTING: AtomicBool = AtomicBool::new(false);
+/// The link thread that has set [`OPENING`], once it knows; 0 for none.
+static OPENER: AtomicI32 = AtomicI32::new(0);
 
 /// The calling thread is one of [`LINK_THREADS`] as long as this lives.
 pub(crate) struct LinkThread(usize);
@@ -84,11 +86,12 @@ impl Drop for LinkThread {
 fn alone<T>(act: impl FnOnce() -> T) -> T {
     let since = Instant::now();
     let most = if IS_LASTING.load(Ordering::Relaxed) { NEXT_WAIT } else { MOST_WAIT };
+    let own = gettid().as_raw_nonzero().get();
     let had = loop {
         match GATE.compare_exchange(0, OPENING, Ordering::Acquire, Ordering::Relaxed) {
             Ok(_) => break true,
-            // This thread's, around this, or another link thread's.
-            Err(now) if now & OPENING != 0 => break false,
+            // This thread's, around this.
+            Err(now) if now & OPENING != 0 && OPENER.load(Ordering::Relaxed) == own => break false,
             Err(_) if since.elapsed() > most => {
                 IS_LASTING.store(true, Ordering::Relaxed);
                 break false;
@@ -96,8 +99,12 @@ fn alone<T>(act: impl FnOnce() -> T) -> T {
             Err(_) => yield_now(),
         }
     };
+    if had {
+        OPENER.store(own, Ordering::Relaxed);
+    }
     let done = act();
     if had {
+        OPENER.store(0, Ordering::Relaxed);
         GATE.store(0, Ordering::Release);
     }
     done

@@ -156,7 +156,7 @@ impl Job<'_> {
             }
             Message::Left => facts.left = true,
             Message::Closed => {
-                // A node that is not the process that was started: that is all that is seen of its end.
+                // A node that is not the process that was started: that may be all that is seen of its end.
                 if let Some(end) = facts.end.as_mut().filter(|_| lives_on) {
                     (end.at, end.order) = (now, order);
                 }

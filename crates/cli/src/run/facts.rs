@@ -135,6 +135,8 @@ pub(super) struct Facts {
     pub(super) ended_by: Option<EndedBy>,
     /// By rank, why mg_init has failed.
     pub(super) join_errors: BTreeMap<usize, String>,
+    /// By rank, how the process has ended that is the node in place of one that may not have ended yet.
+    pub(super) successor_ends: BTreeMap<usize, Status>,
     /// Who waits where, of a job that can never go on.
     pub(super) deadlock: Option<String>,
     /// Which nodes wait, and where, of a job that its limit of time has ended.
@@ -152,9 +154,10 @@ pub(super) struct Facts {
 impl NodeFacts {
     /// The process: `pid 7`, or `pid 7 on b`.
     pub(super) fn process(&self) -> String {
+        let pid = self.process_id();
         match &self.host {
-            Some(host) => format!("pid {} on {host}", self.pid),
-            None => format!("pid {}", self.pid),
+            Some(host) => format!("pid {pid} on {host}"),
+            None => format!("pid {pid}"),
         }
     }
 
@@ -212,7 +215,7 @@ impl NodeFacts {
 
     /// A process has called mg_init that the one which was started has started in turn.
     pub(super) fn is_another_process(&self) -> bool {
-        self.joined_by().is_some_and(|by| by != self.pid)
+        self.may_be_successor().is_some()
     }
 
     /// The process that was started has ended well and was not the node: one that it has started in turn (fork,
@@ -223,10 +226,20 @@ impl NodeFacts {
         well && by_another && !self.closed
     }
 
+    /// The number of the process that is the node; 0 if it is not known.
+    pub(super) fn process_id(&self) -> i32 {
+        self.successor().unwrap_or(self.pid)
+    }
+
+    /// The number of a process that is the node, or will be when the one that was started has ended.
+    pub(super) fn may_be_successor(&self) -> Option<i32> {
+        self.joined_by().filter(|&by| by != self.pid)
+    }
+
     /// The number of the process that is the node in place of one that has ended well.
     pub(super) fn successor(&self) -> Option<i32> {
         let well = self.end.is_some_and(|end| end.status == Status::Exited(0));
-        self.joined_by().filter(|&by| well && by != self.pid)
+        self.may_be_successor().filter(|_| well)
     }
 
     /// The node is another process than that which was started and has ended; it may work on after mg_finalize, as any node.

@@ -276,7 +276,7 @@ impl<'a> Job<'a> {
         let now = self.now();
         if self.course.reap_at.is_some_and(|at| now >= at) {
             self.course.reap_at = None;
-            leftovers::reap_but(&self.own_children());
+            self.reap_orphans();
         }
         self.reports.due(now).iter().for_each(|line| self.writer.say(line));
         self.exchange_heartbeats();

@@ -131,7 +131,7 @@ pub(super) fn wait_for_end(pid: Pid, deadline: Instant) {
 pub(super) fn left_behind(nodes: &[NodeFacts]) -> String {
     let alive = nodes.iter().enumerate().filter(|(_, node)| !node.is_over());
     let names: Vec<String> = alive
-        .map(|(rank, node)| match node.pid {
+        .map(|(rank, node)| match node.process_id() {
             0 => format!("node {rank}"),
             pid => format!("node {rank} (pid {pid})"),
         })

@@ -87,8 +87,9 @@ impl Job<'_> {
                 self.facts.nodes[rank].memory_kills = memory_kills.map(|file| printable(&file));
                 self.has_ended(rank, status);
             }
-            AgentEvent::SuccessorEnded { rank, status } => {
-                self.successor_has_ended(own(rank)?, status);
+            AgentEvent::SuccessorEnded { rank, status, memory_kills } => {
+                let kills = memory_kills.map(|file| printable(&file));
+                self.successor_has_ended(own(rank)?, status, kills);
             }
             AgentEvent::Taken { bytes } => {
                 own(0)?;

@@ -3,26 +3,47 @@
 
 use super::facts::{End, Status};
 use super::job::Job;
-use super::leftovers::end_of;
+use super::leftovers::{self, end_of};
 
 impl Job<'_> {
-    /// Looks which successors on this host have ended. They are reaped a while after that.
+    /// Looks which successors on this host have ended.
     pub(super) fn look_at_successors(&mut self) {
         for rank in 0..self.nodes.len() {
             let node = &self.facts.nodes[rank];
             if node.host.is_none()
-                && let Some(status) = node.successor().and_then(end_of)
+                && let Some(status) = node.may_be_successor().and_then(end_of)
             {
-                self.successor_has_ended(rank, status);
+                let kills = status.is_sigkill().then(|| self.settings.memory_kills.file());
+                self.successor_has_ended(rank, status, kills.flatten());
             }
+            self.succeed(rank);
         }
     }
 
-    /// The end of a node that is a successor: it is the process of the node from now on.
-    pub(super) fn successor_has_ended(&mut self, rank: usize, status: Status) {
+    /// Reaps what has ended of what nodes have left, and looks at it before.
+    pub(super) fn reap_orphans(&mut self) {
+        self.look_at_successors();
+        leftovers::reap_but(&self.own_children());
+    }
+
+    /// The end of a process that is the node, or would have been.
+    pub(super) fn successor_has_ended(
+        &mut self,
+        rank: usize,
+        status: Status,
+        memory_kills: Option<String>,
+    ) {
+        self.facts.successor_ends.entry(rank).or_insert(status);
+        self.facts.nodes[rank].memory_kills = memory_kills;
+        self.succeed(rank);
+    }
+
+    /// The successor is the process of the node once it is one, and its end known.
+    fn succeed(&mut self, rank: usize) {
         let (at, order) = (self.now(), self.facts.next_order());
         let node = &mut self.facts.nodes[rank];
-        if let Some(pid) = node.successor() {
+        if let (Some(pid), Some(&status)) = (node.successor(), self.facts.successor_ends.get(&rank))
+        {
             node.pid = pid;
             node.end = Some(End { at, order, status });
         }

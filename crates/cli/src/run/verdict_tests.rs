@@ -283,21 +283,21 @@ fn a_daemon_ends_with_its_channel_and_its_last_words_say_how() {
     };
     let mut facts = joined();
     facts.nodes[1].closed = true;
-    assert_eq!(over(&facts, 1_100).1, "node 1 (pid 101) left without mg_finalize; the job ends");
+    assert_eq!(over(&facts, 1_100).1, "node 1 (pid 1001) left without mg_finalize; the job ends");
     facts.nodes[1].crash = Some((libc::SIGSEGV, "at address 0x8".into()));
     let (code, line) = over(&facts, 1_100);
-    assert!(code == 139 && line.contains("node 1 (pid 101) was killed by signal 11"), "{line}");
+    assert!(code == 139 && line.contains("node 1 (pid 1001) was killed by signal 11"), "{line}");
     // Node 0 has noticed, and its end was seen first.
     let mut facts = facts.lost(0, 1);
     facts.nodes[0].closed = true;
     assert_eq!(over(&facts, 1_100).0, 139);
     facts.nodes[1].crash = None;
     facts.nodes[1].fatal = Some("the guard failed".into());
-    let line = "node 1 (pid 101) failed: the guard failed; the job ends".to_owned();
+    let line = "node 1 (pid 1001) failed: the guard failed; the job ends".to_owned();
     assert_eq!(over(&facts, 1_100), (70, line));
     let mut alone = joined().lost(0, 1);
     alone.nodes[0].closed = true;
-    let line = "node 1 (pid 101) was lost by node 0: connection reset; the job ends".to_owned();
+    let line = "node 1 (pid 1001) was lost by node 0: connection reset; the job ends".to_owned();
     assert_eq!(over(&alone, 1_100), (75, line));
 }
 

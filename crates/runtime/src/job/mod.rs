@@ -137,10 +137,10 @@ impl Runtime {
         Ok(runtime)
     }
 
-    /// Whether the launcher has the line about a [`Runtime::join`] that has failed, or another node wrote it: one for all nodes
-    /// that say the same.
+    /// Tells the launcher of a [`Runtime::join`] that has failed, which has one line for all nodes that say the same; false where
+    /// the program has to say it, and no other node has.
     #[must_use]
-    pub fn is_told_of(error: &Error) -> bool {
+    pub fn tell_of(error: &Error) -> bool {
         let of_this_join = !matches!(error, Error::AlreadyInitialized | Error::Child(_));
         let told = |launcher: &Launcher| of_this_join && launcher.not_joined(error);
         error.is_said() || Launcher::of_this_node().is_some_and(told)

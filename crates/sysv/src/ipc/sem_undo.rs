@@ -12,7 +12,7 @@ pub(super) type Adjustments = BTreeMap<u16, i32>;
 pub(super) struct UndoRecords(BTreeMap<Process, Adjustments>);
 
 impl UndoRecords {
-    /// Has one of the process; whether it had none yet.
+    /// Makes a record of the process; whether it had none yet.
     pub(super) fn record(&mut self, process: Process) -> bool {
         let is_new = !self.0.contains_key(&process);
         self.0.entry(process).or_default();

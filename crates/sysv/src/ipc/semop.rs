@@ -94,7 +94,7 @@ impl Values {
         }
     }
 
-    /// Has the process in the books, as one whose end is an operation of its own; whether it was not yet.
+    /// Makes a record of the process, whose end is an operation of its own then; whether it had none yet.
     pub(super) fn record(&mut self, process: Process) -> bool {
         self.undo.record(process)
     }
@@ -129,7 +129,7 @@ impl Values {
         }
     }
 
-    /// The processes in the books.
+    /// The processes that have a record.
     pub(super) fn recorded(&self) -> impl Iterator<Item = Process> {
         self.undo.processes()
     }

@@ -107,16 +107,19 @@ impl Agents {
 
     /// Asks what the threads of a node wait for.
     pub(in super::super) fn ask(&mut self, rank: usize, question: u64) {
-        let Ok(rank) = u32::try_from(rank) else { return };
-        let of = self.handles.iter_mut().find(|handle| handle.ranks().contains(&rank));
-        of.into_iter().for_each(|handle| handle.tell(&Request::Ask { rank, question }));
+        self.tell_agent_of(rank, |rank| Request::Ask { rank, question });
     }
 
     /// Asks how this process ends, which may be the node in place of one that ends before it.
     pub(in super::super) fn await_successor(&mut self, rank: usize, pid: i32) {
+        self.tell_agent_of(rank, |rank| Request::AwaitSuccessor { rank, pid });
+    }
+
+    fn tell_agent_of(&mut self, rank: usize, request: impl FnOnce(u32) -> Request) {
         let Ok(rank) = u32::try_from(rank) else { return };
-        let of = self.handles.iter_mut().find(|handle| handle.ranks().contains(&rank));
-        of.into_iter().for_each(|handle| handle.tell(&Request::AwaitSuccessor { rank, pid }));
+        if let Some(handle) = self.handles.iter_mut().find(|one| one.ranks().contains(&rank)) {
+            handle.tell(&request(rank));
+        }
     }
 
     /// Input for node 0, or its end.

@@ -87,8 +87,8 @@ impl AgentChannel {
                     Side::Launcher => self.inbox.feed(&buffer[..count]),
                     Side::Agent => self.chunks.open(&buffer[..count], |part| self.inbox.feed(part)),
                 }
-                // Of an agent's heartbeats no length that is wrong shall ever be made up: to speak is to say something whole, or
-                // much of it. To an agent, its launcher's watchdog says nothing.
+                // Heartbeats must not fill a length that is wrong for ever: of an agent, whole messages count, or much of one. Of a
+                // launcher everything does: its watchdog's heartbeats are empty chunks.
                 if self.side == Side::Agent || count >= MUCH || self.inbox.has_message() {
                     self.other_end.arrival(Instant::now());
                 }

@@ -149,7 +149,12 @@ mod tests {
         longer.push(11);
         let checksum = crc32fast::hash(&longer[HEAD_BYTES..]).to_le_bytes();
         longer[LENGTH_BYTES..HEAD_BYTES].copy_from_slice(&checksum);
-        for wrong in [&[255, 255, 255, 255][..], &[1, 0, 0, 0, 250, 0, 0, 0, 0], &longer] {
+        // One of a kind that there is not.
+        let mut unknown = encode(&AgentEvent::Swept);
+        unknown[HEAD_BYTES] = 250;
+        let checksum = crc32fast::hash(&unknown[HEAD_BYTES..]).to_le_bytes();
+        unknown[LENGTH_BYTES..HEAD_BYTES].copy_from_slice(&checksum);
+        for wrong in [&[255, 255, 255, 255][..], &unknown, &longer] {
             let mut inbox = Inbox::default();
             inbox.feed(wrong);
             assert_eq!(inbox.next::<AgentEvent>(), Err(Malformed), "{wrong:?}");

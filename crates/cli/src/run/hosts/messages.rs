@@ -141,10 +141,11 @@ pub(in super::super) enum AgentEvent {
         /// As of a node of the launcher's own host.
         memory_kills: Option<String>,
     },
-    /// The process is dead that is the node in place of one that has ended.
+    /// The process is dead that is the node in place of another, or would have been.
     SuccessorEnded {
         rank: u32,
         status: Status,
+        memory_kills: Option<String>,
     },
     /// So many bytes of input are taken.
     Taken {

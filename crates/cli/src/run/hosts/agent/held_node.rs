@@ -22,7 +22,7 @@ pub(super) struct HeldNode {
     pid: Pid,
     pidfd: OwnedFd,
     ended: bool,
-    /// The process that may be the node once it has ended, until that has ended, too.
+    /// The process that may be the node once the other has ended, until its own end is told.
     successor: Option<i32>,
     control: Option<Pipe>,
     out: Option<Pipe>,
@@ -89,12 +89,15 @@ impl HeldNode {
     }
 
     /// Tells how its successor has ended, if it has.
-    pub(super) fn tell_successor(&mut self, channel: &mut AgentChannel) {
-        if self.ended
-            && let Some(status) = self.successor.and_then(end_of)
-        {
+    pub(super) fn tell_successor(
+        &mut self,
+        channel: &mut AgentChannel,
+        memory_kills: impl Fn() -> Option<String>,
+    ) {
+        if let Some(status) = self.successor.and_then(end_of) {
             self.successor = None;
-            channel.say(&AgentEvent::SuccessorEnded { rank: self.rank, status });
+            let memory_kills = if status.is_sigkill() { memory_kills() } else { None };
+            channel.say(&AgentEvent::SuccessorEnded { rank: self.rank, status, memory_kills });
         }
     }
 

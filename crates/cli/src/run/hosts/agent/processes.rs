@@ -24,13 +24,17 @@ impl Agent {
     pub(super) fn reap(&mut self) {
         if self.reap_at.is_some_and(|at| Instant::now() >= at) {
             self.reap_at = None;
+            self.tell_successors();
             leftovers::reap_but(&self.known());
         }
     }
 
     /// They are reaped a while after their ends.
     pub(super) fn tell_successors(&mut self) {
-        self.held.iter_mut().for_each(|node| node.tell_successor(&mut self.channel));
+        let memory_kills = || self.local.as_ref().and_then(LocalNodes::memory_kills);
+        for node in &mut self.held {
+            node.tell_successor(&mut self.channel, memory_kills);
+        }
     }
 
     pub(super) fn signal_all(&self, signal: Signal) {
