@@ -91,6 +91,21 @@ fn an_exit_code_needs_a_word_about_its_cause() {
 }
 
 #[test]
+fn a_panic_of_the_language_runtime_before_main_is_none_of_ours() {
+    let word = |thread: &str, file: &str| {
+        format!("[1] thread '{thread}' (7) panicked at /rustc/5980/library/std/src/sys/{file}:236:13:")
+    };
+    let verdict = "multigrain: node 1 (pid 7) was killed by signal 6 (SIGABRT) before mg_init had ended, or without \
+                   mg_init: by the program itself, or it was refused memory (ulimit -v, ulimit -d); the job ends";
+    let judged = |word: &str| judge(&seen(End::Code(134), &[], &[word, verdict]), Some(&limit()));
+    let before_main = judged(&word("main", "pal/unix/stack_overflow.rs"));
+    assert!(matches!(before_main, Outcome::Error { .. }), "{before_main}");
+    for ours in [word("mg-receive", "pal/unix/stack_overflow.rs"), word("main", "alloc.rs")] {
+        assert!(matches!(judged(&ours), Outcome::Violation { .. }), "{ours}");
+    }
+}
+
+#[test]
 fn silence_and_two_verdicts_are_violations() {
     assert!(violation(&seen(End::Code(1), &[], &[]), &limit()).starts_with("not one clear line"));
     let twice = seen(End::Code(137), &[], &[KILLED, KILLED]);
