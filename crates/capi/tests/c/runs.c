@@ -5,6 +5,7 @@
  */
 #include "check.h"
 
+#include <sched.h>
 #include <stdbool.h>
 
 #define PAGE 4096
@@ -155,6 +156,8 @@ static void strided(bool sequential)
             if (round == 2)
                 array[page * words] = word(page, 9);
             taken++;
+            /* What is on its way has a turn of the processor to come. */
+            sched_yield();
         }
         if (mg_node() == last) {
             /* One that is on its way may be waited for. */
