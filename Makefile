@@ -119,11 +119,13 @@ test-mutants: build-mutants
 
 # What is built already: beside other builds, cargo may put another command in place of this one's while it is copied.
 try-mutants:
+	$(CARGO) test $(ALIKE) --features multigrain-cli/mutants --bin multigrain -- mutants::
 	$(MUTANTS) --without-control --first-catch --jobs 2 --protocol --tools check,check-release,sim-shares
 	$(MUTANTS) --without-control --first-catch --jobs 2 --tools loom,peers,bounds
 	$(TARGET)/mutants/multigrain bounds
 
 build-mutants:
+	$(CARGO) test $(ALIKE) --features multigrain-cli/mutants --bin multigrain --no-run
 	$(CARGO) build $(ALIKE) --features multigrain-cli/mutants --bin multigrain
 	install -D $(TARGET)/debug/multigrain $(TARGET)/mutants/multigrain
 

@@ -223,17 +223,26 @@ fn try_one(
     first_catch: bool,
 ) -> Result<Caught> {
     let mut text = format!("{}: {}\n", row.name, row.breaks);
-    let mut verdicts: Vec<Verdict> = Vec::new();
-    for (tool, &limit) in tools.iter().zip(limits) {
-        if first_catch && verdicts.iter().any(Verdict::is_caught) {
-            verdicts.push(Verdict::NotTried);
-            continue;
-        }
-        let start = Instant::now();
-        let verdict = tool.run(Some(row.name), limit)?;
+    let mut verdicts = vec![Verdict::NotTried; tools.len()];
+    let mut note = |at: usize, start: Instant, verdict: Verdict| {
         let (took, said) = (start.elapsed().as_secs_f64(), table::cell(&verdict));
-        let _ = writeln!(text, "  {:13} {took:>5.1} s  {said}", tool.name);
-        verdicts.push(verdict);
+        let _ = writeln!(text, "  {:13} {took:>5.1} s  {said}", tools[at].name);
+        verdicts[at] = verdict;
+        first_catch && verdicts[at].is_caught()
+    };
+    let each = || tools.iter().zip(limits).enumerate();
+    let mut caught = false;
+    for (at, (tool, &limit)) in each().filter(|_| first_catch) {
+        let start = Instant::now();
+        if let Some(verdict) = tool.run_where_seen(row.name, limit) {
+            caught |= note(at, start, verdict?);
+        }
+    }
+    for (at, (tool, &limit)) in each() {
+        if !caught {
+            let start = Instant::now();
+            caught = note(at, start, tool.run(Some(row.name), limit)?);
+        }
     }
     print!("{text}");
     Ok(Caught { row, verdicts })
