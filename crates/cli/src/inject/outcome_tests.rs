@@ -93,7 +93,9 @@ fn an_exit_code_needs_a_word_about_its_cause() {
 #[test]
 fn a_panic_of_the_language_runtime_before_main_is_none_of_ours() {
     let word = |thread: &str, file: &str| {
-        format!("[1] thread '{thread}' (7) panicked at /rustc/5980/library/std/src/sys/{file}:236:13:")
+        format!(
+            "[1] thread '{thread}' (7) panicked at /rustc/5980/library/std/src/sys/{file}:236:13:"
+        )
     };
     let verdict = "multigrain: node 1 (pid 7) was killed by signal 6 (SIGABRT) before mg_init had ended, or without \
                    mg_init: by the program itself, or it was refused memory (ulimit -v, ulimit -d); the job ends";
