@@ -4,7 +4,7 @@ mod support;
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use support::{
     alive, assert_gone_within, does, launcher, multigrain, not_tried, pid_of, processes, run,
     start, unique_time, wait_until, watchdog,
@@ -234,6 +234,42 @@ fn a_stopped_node_takes_a_signal_all_the_same() {
         assert!(ended.took < SOON, "{ended:?}");
         assert_eq!(alive(&time), [""; 0]);
     }
+}
+
+/// The launcher may be kept from its turn between the end of a process that a node has left and that process's last word.
+#[test]
+fn how_a_successor_ended_is_known_though_it_was_reaped_before_it_was_known_as_one() {
+    let time = unique_time();
+    let gate = format!("{}/gate-{time}", env!("CARGO_TARGET_TMPDIR"));
+    let made = Command::new("mkfifo").arg(&gate).status().unwrap();
+    assert!(made.success());
+    let script = format!(
+        "[ $MULTIGRAIN_RANK = 1 ] && exec sleep {time}; setsid bash -c \
+         'echo pid $$; read <{gate}; echo joining $$ >&'$MULTIGRAIN_CONTROL_FD'; kill -9 $$' & exit 0"
+    );
+    let mut job = start(&mut launcher("-n 2", &script));
+    let successor = pid_of(0, &job.lines(1)).as_raw_nonzero();
+    let state = |pid: u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+        stat.rsplit_once(") ").unwrap().1.chars().next()
+    };
+    let launcher = job.pid();
+    wait_until("the launcher waits, alone with an orphan", || {
+        let status = std::fs::read_to_string(format!("/proc/{successor}/status")).unwrap();
+        status.contains(&format!("PPid:\t{launcher}\n")) && state(launcher) == Some('S')
+    });
+    let orphaned = Instant::now();
+    job.signal(Signal::STOP);
+    std::fs::write(&gate, "go\n").unwrap();
+    wait_until("the successor is dead", || state(successor.get().unsigned_abs()) == Some('Z'));
+    // Longer than what has ended may wait to be reaped: 1 s after the first end.
+    wait_until("orphans are to be reaped", || orphaned.elapsed() > Duration::from_millis(1_100));
+    job.signal(Signal::CONT);
+    let ended = job.wait();
+    std::fs::remove_file(&gate).unwrap();
+    assert_eq!(ended.code, Some(137), "{ended:?}");
+    assert!(ended.line().contains("was killed by signal 9 (SIGKILL)"), "{ended:?}");
+    assert_eq!(alive(&time), [""; 0]);
 }
 
 #[test]

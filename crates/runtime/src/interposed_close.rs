@@ -113,6 +113,10 @@ fn alone<T>(act: impl FnOnce() -> T) -> T {
 /// A call of the program that closes descriptors or forks begins: none is opened for a link meanwhile. A handler may make
 /// one in the middle of another.
 fn enter() {
+    // A handler that has interrupted the leaving thread would wait for itself.
+    if is_link_thread() {
+        return;
+    }
     let enter = |calls: u32| (calls & OPENING == 0).then_some(calls + 1);
     while GATE.fetch_update(Ordering::Acquire, Ordering::Relaxed, enter).is_err() {
         yield_now();
@@ -120,6 +124,9 @@ fn enter() {
 }
 
 fn leave() {
+    if is_link_thread() {
+        return;
+    }
     // In a child it may have begun before the fork.
     let leave = |calls: u32| calls.checked_sub(1);
     if GATE.fetch_update(Ordering::Release, Ordering::Relaxed, leave) == Ok(1) {
@@ -130,17 +137,12 @@ fn leave() {
 /// What fork() does first: a child would keep a descriptor that is opened in the same moment, and peers take the end of a
 /// stream for the end of its node.
 pub(crate) extern "C" fn before_fork() {
-    // A handler that has interrupted the leaving thread would wait for itself.
-    if !is_link_thread() {
-        enter();
-    }
+    enter();
 }
 
 /// What fork() does in the parent before it returns.
 pub(crate) extern "C" fn after_fork() {
-    if !is_link_thread() {
-        leave();
-    }
+    leave();
 }
 
 fn is_link_thread() -> bool {
@@ -302,5 +304,30 @@ mod interposed {
         let first = c_uint::try_from(first).unwrap_or(0);
         // SAFETY: the caller's promise.
         unsafe { close_range(first, c_uint::MAX, 0) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+
+    /// Its handler runs in the middle of what it does alone.
+    #[test]
+    fn a_handler_of_the_leaving_thread_closes_and_forks_beside_what_the_thread_does_alone() {
+        let (said, answered) = mpsc::channel();
+        std::thread::spawn(move || {
+            let leaving = LinkThread::leaving();
+            alone(|| {
+                before_fork();
+                after_fork();
+                // SAFETY: there are no such descriptors.
+                let duplicate = unsafe { libc::dup2(-1, -1) };
+                said.send((duplicate, GATE.load(Ordering::Relaxed))).unwrap();
+            });
+            drop(leaving);
+        });
+        assert_eq!(answered.recv_timeout(Duration::from_secs(10)), Ok((-1, OPENING)));
+        assert_eq!(GATE.load(Ordering::Relaxed) & OPENING, 0);
     }
 }

@@ -105,7 +105,9 @@ impl<'line> Message<&'line str> {
     pub fn parse(line: &'line str) -> Option<Self> {
         let (verb, rest) = line.split_once(' ').unwrap_or((line, ""));
         match verb {
-            "joining" => Some(Self::Joining { pid: rest.parse().ok()? }),
+            "joining" => {
+                Some(Self::Joining { pid: rest.parse().ok().filter(|&pid: &i32| pid > 0)? })
+            }
             "ready" => Some(Self::Ready),
             "not-joined" => Some(Self::NotJoined(rest)),
             "left" => Some(Self::Left),
@@ -209,6 +211,7 @@ mod tests {
             "hello",
             "joining",
             "joining x",
+            "joining -5",
             "progress",
             "progress 1",
             "progress x y",

@@ -55,7 +55,8 @@ impl Watch {
 
     /// A node has spoken.
     pub(super) fn receive(&mut self, rank: usize, report: Report) -> Next {
-        let answers = report.question == self.question;
+        let last = self.received[rank].as_ref().map(|last| last.question);
+        let answers = report.question == self.question && last != Some(self.question);
         self.received[rank] = Some(report);
         let Some(asked) = &mut self.asked else { return self.ask_if_needed(None) };
         let asked_of = asked.between.as_ref().unwrap_or(&asked.before);
@@ -168,6 +169,16 @@ mod tests {
         assert_eq!(watch.receive(1, lock(2, 2)), Next::Wait);
         let last = Report { question: 2, ..Report::default() };
         assert!(matches!(watch.receive(2, last), Next::Deadlock(_)));
+    }
+
+    #[test]
+    fn a_node_that_answers_twice_answers_for_itself_alone() {
+        let mut watch = Watch::new(2);
+        let _ = watch.receive(0, report(0, 5, BARRIER));
+        assert_eq!(watch.receive(1, report(0, 5, END)), Next::Ask(1));
+        assert_eq!(watch.receive(0, report(1, 5, BARRIER)), Next::Wait);
+        assert_eq!(watch.receive(0, report(1, 5, BARRIER)), Next::Wait);
+        assert_eq!(watch.receive(1, report(1, 5, END)), Next::Ask(2));
     }
 
     #[test]

@@ -5,14 +5,14 @@ use super::deadlock::Next;
 use super::event_source::Source;
 use super::facts::{End, EndedBy, Init, Loss, NodeFacts, Status};
 use super::job::{Job, Live};
+use super::leftovers;
 use super::output::{Pipe, Pumped};
 use super::refused_connections::Caller;
 use super::stdin::Waiting;
 use super::writer::Target;
 use multigrain_types::deadlock::Report;
-use multigrain_types::exit_codes::LAUNCHER_FAILED;
 use rustix::event::epoll::{self, EventFlags};
-use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+use rustix::process::Pid;
 use std::io;
 use std::time::Duration;
 
@@ -233,19 +233,9 @@ impl Job<'_> {
             }
         }
         let Some((_, pidfd)) = &self.nodes[rank].process else { return };
-        // Not reaped before the job's end: the process id, which names the group too, stays ours.
-        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        let status = match waitid(WaitId::PidFd(std::os::fd::AsFd::as_fd(pidfd)), options) {
-            Ok(None) => return,
-            Ok(Some(status)) => Status::of(&status),
-            // It is dead, for its descriptor is readable.
-            Err(error) => {
-                let why =
-                    format!("how it ended is not to be had: waitid: {}", io::Error::from(error));
-                self.facts.nodes[rank].fatal.get_or_insert(why);
-                Status::Exited(LAUNCHER_FAILED.into())
-            }
-        };
+        let Some((status, unknown)) = leftovers::end_by_pidfd(pidfd) else { return };
+        let fatal = &mut self.facts.nodes[rank].fatal;
+        *fatal = fatal.take().or(unknown);
         let _ = epoll::delete(&self.epoll, pidfd);
         if status.is_sigkill() {
             self.facts.nodes[rank].memory_kills = self.settings.memory_kills.file();

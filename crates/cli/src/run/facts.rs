@@ -135,8 +135,9 @@ pub(super) struct Facts {
     pub(super) ended_by: Option<EndedBy>,
     /// By rank, why mg_init has failed.
     pub(super) join_errors: BTreeMap<usize, String>,
-    /// By rank, how the process has ended that is the node in place of one that may not have ended yet.
-    pub(super) successor_ends: BTreeMap<usize, Status>,
+    /// By rank, how the process has ended that is the node in place of one that may not have ended yet, and where the system
+    /// has counted that it killed one for want of memory.
+    pub(super) successor_ends: BTreeMap<usize, (Status, Option<String>)>,
     /// Who waits where, of a job that can never go on.
     pub(super) deadlock: Option<String>,
     /// Which nodes wait, and where, of a job that its limit of time has ended.
@@ -267,11 +268,11 @@ impl NodeFacts {
 }
 
 impl Facts {
-    /// Whether a node lives, as far as is known, on a host that has not answered since.
+    /// Whether there is such a node, and lives, as far as is known, on a host that has not answered since.
     pub(super) fn is_late(&self, rank: usize, since: Duration) -> bool {
-        let node = &self.nodes[rank];
         let heard = self.heard.get(&rank).is_some_and(|&heard| heard >= since);
-        node.host.is_some() && node.end.is_none() && !heard
+        let lives = |node: &NodeFacts| node.host.is_some() && !node.is_over();
+        self.nodes.get(rank).is_some_and(lives) && !heard
     }
 
     /// That of the next end.

@@ -10,7 +10,7 @@ use super::event_source::Source;
 use super::facts::{EndedBy, Facts, NodeFacts};
 use super::hosts::{Agents, Request};
 use super::interrupts::Interrupts;
-use super::leftovers;
+use super::leftovers::{self, Orphans};
 use super::memory_kills::MemoryKills;
 use super::output::{Format, Pipe};
 use super::phase::{self, Action, Next, Output, Phase, Situation};
@@ -115,7 +115,8 @@ pub(super) struct Course {
     wake_at: Option<Duration>,
     judge_at: Option<Duration>,
     draw_at: Duration,
-    reap_at: Option<Duration>,
+    pub(super) reap_at: Option<Duration>,
+    pub(super) orphans: Orphans,
     verdict: Verdict,
     /// When the last node ended.
     wall: Option<Duration>,
@@ -184,6 +185,7 @@ impl<'a> Job<'a> {
                 judge_at: None,
                 draw_at: FIRST_LINE,
                 reap_at: None,
+                orphans: Orphans::default(),
                 verdict: Verdict { code: 0, line: None },
                 wall: None,
             },
@@ -218,12 +220,6 @@ impl<'a> Job<'a> {
     /// Reports `source` while `fd` is readable.
     pub(super) fn register(&self, fd: impl AsFd, source: Source) -> io::Result<()> {
         Ok(epoll::add(&self.epoll, fd, source.data(), EventFlags::IN)?)
-    }
-
-    /// Processes without a parent are reaped in a while.
-    pub(super) fn reap_later(&mut self) {
-        let at = self.now() + leftovers::REAP_WAIT;
-        self.course.reap_at.get_or_insert(at);
     }
 
     /// Since the start of the job.

@@ -6,11 +6,15 @@
 //! `--mount-proc`), its numbers are other processes' here: nothing is found then, and nobody killed.
 
 use super::facts::{NodeFacts, Status};
+use multigrain_types::exit_codes::LAUNCHER_FAILED;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{
     Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitOptions, getpgid, getpgrp, getpid,
-    kill_process, kill_process_group, pidfd_open, waitid, waitpid,
+    kill_process, kill_process_group, pidfd_open, test_kill_process, waitid, waitpid,
 };
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 /// How long dead orphans may wait to be reaped.
@@ -67,19 +71,52 @@ pub(super) fn holding(name: &str) -> Vec<Pid> {
     processes().filter(holds).collect()
 }
 
-/// Reaps those children that are dead, but none of `known`.
-pub(super) fn reap_but(known: &[Pid]) {
-    for pid in children_but(known) {
-        let _ = waitpid(Some(pid), WaitOptions::NOHANG);
+/// How orphans have ended that are reaped, of the last [`REMEMBERED`]: that one was a node may be known after its end.
+#[derive(Debug, Default)]
+pub(super) struct Orphans {
+    ended: VecDeque<(Pid, Status)>,
+}
+
+const REMEMBERED: usize = 4096;
+
+impl Orphans {
+    /// Reaps those children that are dead, but none of `known`.
+    pub(super) fn reap_but(&mut self, known: &[Pid]) {
+        for pid in children_but(known) {
+            if let Ok(Some(status)) = waitid(WaitId::Pid(pid), ENDED) {
+                self.ended.push_front((pid, Status::of(&status)));
+            }
+        }
+        self.ended.truncate(REMEMBERED);
+    }
+
+    /// How this process has ended, if it has, and is or was a child of this one. It is not reaped.
+    pub(super) fn end_of(&self, pid: i32) -> Option<Status> {
+        let pid = Pid::from_raw(pid)?;
+        match waitid(WaitId::Pid(pid), ENDED | WaitIdOptions::NOWAIT) {
+            Ok(ended) => ended.map(|status| Status::of(&status)),
+            // No child. It may be one yet, if it lives.
+            Err(_) if test_kill_process(pid).is_ok() => None,
+            Err(_) => self.ended.iter().find(|(of, _)| *of == pid).map(|(_, status)| *status),
+        }
     }
 }
 
-/// How this process has ended, if it has, and is a child of this one. It is not reaped.
-pub(super) fn end_of(pid: i32) -> Option<Status> {
-    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-    let ended = waitid(WaitId::Pid(Pid::from_raw(pid)?), options);
-    ended.ok().flatten().map(|status| Status::of(&status))
+/// How the process of this descriptor, which is readable, has ended: it is not reaped, so its number, which names the group
+/// too, stays ours. None if it has not; and why that is not to be had.
+pub(super) fn end_by_pidfd(pidfd: &OwnedFd) -> Option<(Status, Option<String>)> {
+    match waitid(WaitId::PidFd(pidfd.as_fd()), ENDED | WaitIdOptions::NOWAIT) {
+        Ok(status) => Some((Status::of(&status?), None)),
+        // It is dead, for its descriptor is readable.
+        Err(error) => {
+            let error = io::Error::from(error);
+            let why = format!("how it ended is not to be had: waitid: {error}");
+            Some((Status::Exited(LAUNCHER_FAILED.into()), Some(why)))
+        }
+    }
 }
+
+const ENDED: WaitIdOptions = WaitIdOptions::EXITED.union(WaitIdOptions::NOHANG);
 
 /// Sends a signal to all children but `known`, once: those in the process groups of `known` have it, and whom the others
 /// have started gets it as they do, by their groups.

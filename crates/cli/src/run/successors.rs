@@ -3,7 +3,7 @@
 
 use super::facts::{End, Status};
 use super::job::Job;
-use super::leftovers::{self, end_of};
+use super::leftovers;
 
 impl Job<'_> {
     /// Looks which successors on this host have ended.
@@ -11,7 +11,8 @@ impl Job<'_> {
         for rank in 0..self.nodes.len() {
             let node = &self.facts.nodes[rank];
             if node.host.is_none()
-                && let Some(status) = node.may_be_successor().and_then(end_of)
+                && let Some(pid) = node.may_be_successor()
+                && let Some(status) = self.course.orphans.end_of(pid)
             {
                 let kills = status.is_sigkill().then(|| self.settings.memory_kills.file());
                 self.successor_has_ended(rank, status, kills.flatten());
@@ -20,10 +21,17 @@ impl Job<'_> {
         }
     }
 
+    /// Processes without a parent are reaped in a while.
+    pub(super) fn reap_later(&mut self) {
+        let at = self.now() + leftovers::REAP_WAIT;
+        self.course.reap_at.get_or_insert(at);
+    }
+
     /// Reaps what has ended of what nodes have left, and looks at it before.
     pub(super) fn reap_orphans(&mut self) {
         self.look_at_successors();
-        leftovers::reap_but(&self.own_children());
+        let known = self.own_children();
+        self.course.orphans.reap_but(&known);
     }
 
     /// The end of a process that is the node, or would have been.
@@ -33,20 +41,22 @@ impl Job<'_> {
         status: Status,
         memory_kills: Option<String>,
     ) {
-        self.facts.successor_ends.entry(rank).or_insert(status);
-        self.facts.nodes[rank].memory_kills = memory_kills;
+        self.facts.successor_ends.entry(rank).or_insert((status, memory_kills));
         self.succeed(rank);
     }
 
     /// The successor is the process of the node once it is one, and its end known.
     fn succeed(&mut self, rank: usize) {
+        let (Some(pid), Some((status, memory_kills))) =
+            (self.facts.nodes[rank].successor(), self.facts.successor_ends.get(&rank).cloned())
+        else {
+            return;
+        };
         let (at, order) = (self.now(), self.facts.next_order());
         let node = &mut self.facts.nodes[rank];
-        if let (Some(pid), Some(&status)) = (node.successor(), self.facts.successor_ends.get(&rank))
-        {
-            node.pid = pid;
-            node.end = Some(End { at, order, status });
-        }
+        node.pid = pid;
+        node.end = Some(End { at, order, status });
+        node.memory_kills = memory_kills;
     }
 
     /// A node that may be a successor joins: its agent is to say how it ends.

@@ -133,7 +133,7 @@ fn by_signal(signal: i32) -> Verdict {
 }
 
 fn code_of_signal(signal: i32) -> u8 {
-    u8::try_from(i32::from(SIGNALLED) + signal).unwrap_or(u8::MAX)
+    u8::try_from(i32::from(SIGNALLED).saturating_add(signal)).unwrap_or(u8::MAX)
 }
 
 /// Every node ended well; a program that is right only by chance is still wrong.

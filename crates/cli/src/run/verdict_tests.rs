@@ -120,8 +120,21 @@ fn a_lost_node_s_host_is_heard_before_the_loss_is_the_cause() {
     {
         assert_eq!(judge(&far(heard), ms(600)), Decision::Wait(ms(500) + wait), "{heard:?}");
     }
+    // So it is where another process than was started is that node.
+    let mut daemon = far(None);
+    daemon.nodes[1].init = Init::Done { by: 1101 };
+    daemon.nodes[1].end = Some(End { at: ms(0), order: 0, status: Status::Exited(0) });
+    assert_eq!(judge(&daemon, ms(600)), Decision::Wait(ms(500) + LATE_CAUSE_WAIT));
     assert_eq!(over(&far(Some(400)).kill(1, 2_900, libc::SIGSEGV), 2_900).0, 139);
     assert_eq!(over(&far(Some(1_600)), 1_600).0, 75);
+}
+
+#[test]
+fn a_node_may_say_that_it_has_lost_one_that_the_job_does_not_have() {
+    let facts = job(2).lost(0, 7).exit(0, 5, PEER_LOST.into());
+    assert_eq!(judge(&facts, ms(6)), Decision::Wait(ms(5) + CAUSE_WAIT));
+    let (code, line) = over(&facts, 1_005);
+    assert_eq!((code, line.is_empty()), (75, false), "{line}");
 }
 
 #[test]

@@ -1,17 +1,16 @@
 //! One node of the host, held by its agent: passes its messages and output to the launcher unchanged.
 
-use super::super::super::control::ask;
+use super::super::super::control::{Message, ask};
 use super::super::super::event_source::Source;
-use super::super::super::facts::Status;
-use super::super::super::leftovers::end_of;
+use super::super::super::leftovers::{Orphans, end_by_pidfd};
 use super::super::super::output::{Format, Pipe, Pumped};
 use super::super::super::spawn::Node;
 use super::super::channel::AgentChannel;
 use super::super::messages::{AgentEvent, Stream};
 use rustix::event::epoll::{self, EventFlags};
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use rustix::process::{Pid, Signal, kill_process_group};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 
 /// Buffers read of a dead node's output, and of its messages, before its end is told, so that its last words come before.
 const LAST_WORDS: usize = 16;
@@ -92,9 +91,10 @@ impl HeldNode {
     pub(super) fn tell_successor(
         &mut self,
         channel: &mut AgentChannel,
+        orphans: &Orphans,
         memory_kills: impl Fn() -> Option<String>,
     ) {
-        if let Some(status) = self.successor.and_then(end_of) {
+        if let Some(status) = self.successor.and_then(|pid| orphans.end_of(pid)) {
             self.successor = None;
             let memory_kills = if status.is_sigkill() { memory_kills() } else { None };
             channel.say(&AgentEvent::SuccessorEnded { rank: self.rank, status, memory_kills });
@@ -119,8 +119,8 @@ impl HeldNode {
             Pumped::End(_) => {
                 self.control = None;
                 // Behind half a line, perhaps.
-                channel
-                    .say(&AgentEvent::Control { rank: self.rank, bytes: b"\nclosed\n".to_vec() });
+                let bytes = b"\nclosed\n".to_vec();
+                channel.say(&AgentEvent::Control { rank: self.rank, bytes });
                 false
             }
         }
@@ -169,14 +169,16 @@ impl HeldNode {
                 left -= 1;
             }
         }
-        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        if let Ok(Some(status)) = waitid(WaitId::PidFd(self.pidfd.as_fd()), options) {
-            let _ = epoll::delete(set, &self.pidfd);
-            self.ended = true;
-            let (rank, status) = (self.rank, Status::of(&status));
-            let memory_kills = if status.is_sigkill() { memory_kills() } else { None };
-            channel.say(&AgentEvent::Ended { rank, status, memory_kills });
+        let Some((status, unknown)) = end_by_pidfd(&self.pidfd) else { return };
+        let _ = epoll::delete(set, &self.pidfd);
+        self.ended = true;
+        let rank = self.rank;
+        if let Some(why) = unknown {
+            let bytes = format!("\n{}\n", Message::Fatal(why)).into_bytes();
+            channel.say(&AgentEvent::Control { rank, bytes });
         }
+        let memory_kills = if status.is_sigkill() { memory_kills() } else { None };
+        channel.say(&AgentEvent::Ended { rank, status, memory_kills });
     }
 
     /// Whether all its output is closed.

@@ -13,7 +13,7 @@ mod reachability;
 mod start;
 
 use super::super::event_source::Source;
-use super::super::leftovers;
+use super::super::leftovers::{self, Orphans};
 use super::super::program;
 use super::super::signalfd::Signals;
 use super::super::watchdog::Ward;
@@ -72,6 +72,7 @@ struct Agent {
     phase: Phase,
     flow: Flow,
     reap_at: Option<Instant>,
+    orphans: Orphans,
 }
 
 /// Serves a launcher to the end.
@@ -123,6 +124,7 @@ impl Agent {
             phase: Phase::Unaddressed,
             flow: Flow { paused: false, reads: true, reads_control: true, waits_for_room: false },
             reap_at: None,
+            orphans: Orphans::default(),
         })
     }
 

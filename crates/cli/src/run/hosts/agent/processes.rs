@@ -25,7 +25,8 @@ impl Agent {
         if self.reap_at.is_some_and(|at| Instant::now() >= at) {
             self.reap_at = None;
             self.tell_successors();
-            leftovers::reap_but(&self.known());
+            let known = self.known();
+            self.orphans.reap_but(&known);
         }
     }
 
@@ -33,7 +34,7 @@ impl Agent {
     pub(super) fn tell_successors(&mut self) {
         let memory_kills = || self.local.as_ref().and_then(LocalNodes::memory_kills);
         for node in &mut self.held {
-            node.tell_successor(&mut self.channel, memory_kills);
+            node.tell_successor(&mut self.channel, &self.orphans, memory_kills);
         }
     }
 
