@@ -40,7 +40,8 @@ STATIC_LIBS = -lutil -lrt -lpthread -lm -ldl -lc
 HEADERS = include/multigrain.h include/multigrain.hpp include/multigrain.f90
 # Where they lie in the source, so that their links hold; those that lead to the source alone become text (plain-links.sh).
 DOCUMENTS = README.md CHANGELOG.md CONTRIBUTING.md LICENSE-MIT LICENSE-APACHE $(HEADERS) \
-	$(wildcard docs/*.md docs/*.svg docs/adr/*.md docs/bench/* docs/tables/*)
+	$(wildcard docs/*.md docs/*.svg docs/adr/*.md docs/bench/* docs/tables/*) \
+	crates/capi/tests/python/histogram.py crates/capi/tests/c/openmp.c crates/capi/tests/c/check.h
 
 TO = $(DESTDIR)$(PREFIX)
 TO_LIB = $(TO)/$(LIBDIR)

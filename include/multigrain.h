@@ -112,7 +112,7 @@ const char *mg_version(void);
  * mg_init says so there, unless MULTIGRAIN_RANK is unset, and then it is a job of one node. If a node dies
  * while the job starts, mg_init ends this process, so that the launcher can say in one line who it was.
  * A program may fork before, or call daemon(): of its processes the first that calls mg_init is the node, and
- * the others get MG_EINVAL. Any thread may call this; if it is not the main thread, main returns or calls exit(),
+ * the others get MG_EINVAL. (Open MPI's mpirun ends a job whose processes call daemon().) Any thread may call this; if it is not the main thread, main returns or calls exit(),
  * for its end by pthread_exit is not noticed then.
  */
 int mg_init(int *argc, char ***argv);

@@ -211,6 +211,18 @@ fn the_constants_of_the_fortran_module_are_those_of_the_header() {
 }
 
 #[test]
+fn threads_of_openmp_share_memory_with_other_nodes() {
+    let dir = TestDir::new();
+    let flags = ["-std=c11", "-D_GNU_SOURCE", "-O1", "-Wall", "-Wextra", "-Werror", "-fopenmp"];
+    let program = link(&dir, "cc", &flags, &[source("c/openmp.c")]);
+    for setting in settings(&[1, 3], &["uffd", "mprotect"]) {
+        for consistency in ["sequential", "auto"] {
+            run_well(&launcher(), &Setting { consistency, ..setting.clone() }, &program, &[]);
+        }
+    }
+}
+
+#[test]
 fn a_python_program_shares_numbers() {
     if Command::new("python3").arg("--version").output().is_err() {
         return not_tried("there is no python3");

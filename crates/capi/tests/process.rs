@@ -119,6 +119,25 @@ fn a_node_that_is_refused_memory_in_mid_run_ends_with_one_line() {
     }
 }
 
+/// Each node said so itself, before it knew where its launcher listens.
+#[test]
+fn nodes_that_are_refused_memory_from_the_first_end_with_one_line() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "exhausted");
+    for limit in [15_000, 20_000, 30_000] {
+        let script = format!(
+            "ulimit -d {limit}; exec {} run -n 3 {}",
+            launcher().display(),
+            program.display()
+        );
+        let ended = std::process::Command::new("bash").args(["-c", &script]).output().unwrap();
+        let err = String::from_utf8_lossy(&ended.stderr);
+        assert_ne!(ended.status.code(), Some(0), "{limit}: {err}");
+        assert_eq!(err.lines().count(), 1, "{limit}: {err}");
+        assert!(err.contains("ulimit -d"), "{limit}: {err}");
+    }
+}
+
 /// The thread was counted, and a node that computed was taken for one that waits; and no call with a deadline went well again.
 /// It was the end of the job.
 #[test]

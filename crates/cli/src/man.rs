@@ -34,6 +34,10 @@ const ENVIRONMENT: &[(&str, &str)] = &[
         "MULTIGRAIN_CONTROL_FD",
         "Descriptor of the stream to the launcher; its end means that the launcher is gone.",
     ),
+    (
+        "MULTIGRAIN_PROGRAMS",
+        "Where the ranks of a job of several programs begin: addresses of functions differ between them.",
+    ),
     ("MULTIGRAIN_TRANSPORT", "What makes links to the addresses of peers (--transport)."),
     ("MULTIGRAIN_EMULATE", "The network that links are to be like (--emulate), such as 50us,10G."),
     (
@@ -69,7 +73,8 @@ const ENVIRONMENT: &[(&str, &str)] = &[
 ];
 
 const SIGNALS: &str = "INT, QUIT, TERM, HUP, USR1 and USR2 are handed on to the process groups of \
-    all nodes; a second Ctrl-C within two seconds kills them. Ctrl-Z stops the nodes with the \
+    all nodes; any other does to the launcher what it does to any program, and where it ends the launcher \
+    (ALRM, PIPE) the nodes end with it. A second Ctrl-C within two seconds kills them. Ctrl-Z stops the nodes with the \
     launcher. When a node fails, the others get SIGTERM and after half a second (--kill-after) SIGKILL. No \
     process of a job outlives it, not even if the launcher is killed.";
 
@@ -147,9 +152,9 @@ fn write_page(directory: &Path, name: &str, command: Command) -> Result<()> {
         table(&mut more, "EXIT STATUS", MEANINGS);
         more.control("SH", ["ENVIRONMENT"]);
         more.text([roman(
-            "The launcher sets these for every node. THREADS, GUARD, PATH, TRACKING, WAIT, MANAGER, LEARN, \
-             CONSISTENCY, CHECK_RACES, SHARING, SHARED and CHUNK may also be set by the user; options win \
-             over them. A name that is nearly one of them is named on stderr.",
+            "The launcher sets these for every node, but for the last three, which are its own. All but the contract, which \
+             is RANK, NODES, JOB, SECRET_FD, PEERS, LISTEN_FD, CONTROL_FD and PROGRAMS, may also be set by the user; options \
+             win over them. A name that is nearly one of them is named on stderr.",
         )]);
         entries(&mut more, ENVIRONMENT);
         more.control("SH", ["SIGNALS"]);

@@ -79,15 +79,38 @@ fn a_host_where_jobs_run_is_found_well_and_runs_one() {
 }
 
 #[test]
+fn a_job_starts_with_as_few_descriptors_as_the_doctor_lets_pass() {
+    for (nodes, least) in [(1, 19), (2, 23), (4, 31), (16, 79)] {
+        for limit in [least, least - 2] {
+            let script = format!(
+                "ulimit -n {limit}; {0} doctor -n {nodes} >&2; [ $? = 78 ]; echo $?; {0} run -n {nodes} true 2>&1; echo $?",
+                env!("CARGO_BIN_EXE_multigrain")
+            );
+            let ended = run(Command::new("bash").args(["-c", &script]));
+            let starts = ended.out.starts_with("1\n") && ended.out.ends_with("\n0\n");
+            let does_not = ended.out.starts_with("0\n") && !ended.out.ends_with("\n0\n");
+            assert!(if limit == least { starts } else { does_not }, "{nodes} {limit}: {ended:?}");
+        }
+    }
+}
+
+#[test]
 fn limits_of_the_user_are_named_with_what_they_limit_and_what_raises_them() {
     for (limit, options, code, start, holds) in [
         (
-            "ulimit -n 40",
+            "ulimit -n 30",
             "-n 4",
             78,
-            "prevents: this host: file descriptors: a process may have 40 (ulimit -Hn); 4 nodes here, of 4, \
-             need about 52; as root: echo '* hard nofile 264' ",
+            "prevents: this host: file descriptors: a process may have 30 (ulimit -Hn); 4 nodes here, of 4, \
+             need 31 at least; as root: echo '* hard nofile 264' ",
             "and log in anew",
+        ),
+        (
+            "ulimit -n 31",
+            "-n 4",
+            0,
+            "limits:   this host: file descriptors: a process may have 31",
+            "links to 4 nodes leave few for the program",
         ),
         (
             "ulimit -n 200",
@@ -210,9 +233,11 @@ fn what_the_system_says_is_read_where_it_says_it() {
         assert!(said.ends_with(end), "{said}");
         assert_eq!(ended.code, Some(0), "{ended:?}");
     }
-    let Some(ended) = unshared("--net", "$D") else { return };
-    let said = line(&ended, "limits:   this host: loopback: 127.0.0.1 cannot be reached");
-    assert!(said.ends_with("; bring the loopback interface up (ip link set lo up)"), "{said}");
+    for down in ["", "ip link set lo up && ip link set lo down && "] {
+        let Some(ended) = unshared("--net", &format!("{down}$D")) else { return };
+        let said = line(&ended, "limits:   this host: loopback: 127.0.0.1 cannot be reached");
+        assert!(said.ends_with("; bring the loopback interface up (ip link set lo up)"), "{said}");
+    }
 }
 
 /// Has a system call fail with EPERM, by its number, and becomes a command.
@@ -421,7 +446,7 @@ case $host in
 locked) echo "Permission denied (publickey)." >&2; exit 255;;
 old) echo "multigrain agent, build 1234"; exec cat;;
 deaf) exec sleep 600;;
-small) ulimit -n 20;;
+small) ulimit -n 16;;
 early) export LD_PRELOAD=$HOSTS/clock.so;;
 slow) sleep 3;;
 other) echo; echo "Another program, version 7"; exit 0;;
@@ -529,7 +554,7 @@ fn a_host_without_an_agent_or_with_little_is_named_with_what_to_do() {
             "prevents: fd77::2:2: reached: ",
             ", or write [fd77::2]:2 if 2 slots at fd77::2 are meant",
         ),
-        ("prevents: small: file descriptors: ", "a process may have 20 (ulimit -Hn)"),
+        ("prevents: small: file descriptors: ", "a process may have 16 (ulimit -Hn)"),
         (
             "prevents: early: clock: ",
             "certificates of a job are not valid yet there, or no more; timedatectl",
@@ -579,7 +604,7 @@ fn a_program_that_a_host_lacks_or_cannot_load_is_named_with_what_to_do() {
 
     let ended = over_hosts("doctor --hosts a,b", &["./whole"]);
     assert_eq!(ended.code, Some(78), "{ended:?}");
-    let advice = "; -x LD_LIBRARY_PATH passes on what is set here, or link it with -Wl,-rpath";
+    let advice = "; put the library where it is looked for, pass on what is set here (-x LD_LIBRARY_PATH), or link with -Wl,-rpath";
     assert!(line(&ended, "prevents: a: program: ./whole: ").ends_with(advice), "{ended:?}");
     let ended = over_hosts("run --hosts a,b", &["./whole"]);
     assert!(ended.line().ends_with(advice), "{ended:?}");

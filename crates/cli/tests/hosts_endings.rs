@@ -247,8 +247,16 @@ fn what_differs_between_hosts_is_named_before_anything_runs() {
 
     let ended = run(&mut script("--hosts a,old", "", "echo no"));
     assert_eq!((ended.code, ended.out.as_str()), (Some(125), ""), "{ended:?}");
-    let start = "multigrain: host old: its multigrain is another than this one (1234 and build ";
+    let start = "multigrain: host old: its multigrain is another than this one (12?34 and build ";
     assert!(ended.line().starts_with(start), "{ended:?}");
+}
+
+#[test]
+fn bytes_that_change_on_their_way_to_an_agent_are_the_cause_that_is_named() {
+    let ended = run(&mut script("--hosts a,changes", "", "echo no"));
+    assert_eq!((ended.code, ended.out.as_str()), (Some(125), ""), "{ended:?}");
+    let line = "multigrain: host changes: its agent cannot read what this launcher says: bytes were changed on the way";
+    assert_eq!(ended.line(), line);
 }
 
 #[test]

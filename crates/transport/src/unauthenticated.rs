@@ -31,6 +31,8 @@ pub(crate) const ACCEPTED_AT_ONCE: usize = 16;
 const REFUSED_AT_ONCE: usize = 4;
 /// Lines about refused connections of one node: one for each caller and reason.
 const TOLD: usize = 12;
+/// What the last of them says besides.
+const LAST: &str = "; nothing is said of what else this node refuses";
 
 /// How long a connection may take for its HELLO in a job of so many nodes.
 pub(crate) fn handshake_timeout(nodes: u16) -> Duration {
@@ -69,9 +71,12 @@ impl Refusals {
             None => (user, why).hash(&mut hasher),
         }
         let hash = hasher.finish().max(1);
-        for slot in &self.0 {
+        for (told, slot) in (1..).zip(&self.0) {
             match slot.compare_exchange(0, hash, Ordering::Relaxed, Ordering::Relaxed) {
-                Ok(_) => return Some(format!("refused a connection from {description}: {why}")),
+                Ok(_) => {
+                    let last = if told == TOLD { LAST } else { "" };
+                    return Some(format!("refused a connection from {description}: {why}{last}"));
+                }
                 Err(told) if told == hash => return None,
                 Err(_) => {}
             }
@@ -180,7 +185,10 @@ mod tests {
     fn many_callers_get_a_few_lines() {
         let refusals = Refusals::default();
         let who = |number: u32| format!("10.0.{}.{}:4000", number >> 8, number & 255);
-        let lines = (0..65_536).filter(|&number| refusals.line(&who(number), "silent").is_some());
-        assert_eq!(lines.count(), TOLD);
+        let lines = (0..65_536).filter_map(|number| refusals.line(&who(number), "silent"));
+        let lines: Vec<String> = lines.collect();
+        assert_eq!(lines.len(), TOLD);
+        let last: Vec<bool> = lines.iter().map(|line| line.ends_with(LAST)).collect();
+        assert_eq!(last.iter().position(|&last| last), Some(TOLD - 1));
     }
 }

@@ -8,15 +8,22 @@ use std::fs;
 
 /// Descriptors that a node and its program are left with, beside those of its links.
 const BESIDE_LINKS: u64 = 256;
-/// Of the launcher or an agent: a node's control channel, pipes, process descriptor and socket; and its own.
-const OF_EACH_NODE: u64 = 5;
-const OWN: u64 = 32;
+/// Of the launcher or an agent: a node's control channel, pipes and process descriptor; and its own. No less will do.
+const OF_EACH_NODE: u64 = 4;
+const OWN: u64 = 15;
+/// What it is advised to have besides.
+const SPARE: u64 = 17;
 /// Kernels allow as many mappings unless they are told otherwise.
 const USUAL_MAPPINGS: u64 = 65_530;
 
-/// Descriptors that the launcher needs for so many nodes of its host, or an agent for those of its own.
-pub(crate) fn descriptors_of_launcher(nodes: u32) -> u64 {
+/// Descriptors that the launcher needs at least for so many nodes of its host, or an agent for those of its own.
+fn least_of_launcher(nodes: u32) -> u64 {
     OF_EACH_NODE * u64::from(nodes) + OWN
+}
+
+/// Descriptors that it had better have.
+pub(crate) fn descriptors_of_launcher(nodes: u32) -> u64 {
+    least_of_launcher(nodes) + SPARE
 }
 
 /// Descriptors that a node of so many needs: for its links, for their timers where networks are emulated, and for its
@@ -43,11 +50,13 @@ pub(super) fn descriptors(needs: &Needs) -> Finding {
             "as root: echo '* hard nofile {needed}' > /etc/security/limits.d/multigrain.conf, and log in anew"
         )
     };
-    let (launcher, node) = (descriptors_of_launcher(needs.here), descriptors_of_node(needs.nodes));
-    if is_most(most, launcher.max(u64::from(needs.nodes) + OWN)) {
+    let node = descriptors_of_node(needs.nodes);
+    let least = least_of_launcher(needs.here).max(u64::from(needs.nodes) + OWN);
+    if is_most(most, least) {
         let limits =
-            format!("{} nodes here, of {}, need about {launcher}", needs.here, needs.nodes);
-        return Finding::prevents(check, found, limits, raise(launcher.max(node)));
+            format!("{} nodes here, of {}, need {least} at least", needs.here, needs.nodes);
+        let advised = descriptors_of_launcher(needs.here).max(node);
+        return Finding::prevents(check, found, limits, raise(advised));
     }
     if is_most(most, node) {
         let limits = format!("links to {} nodes leave few for the program", needs.nodes);

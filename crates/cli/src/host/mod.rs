@@ -27,7 +27,7 @@ mod userfaultfd;
 pub(crate) use address_randomization::{ELSEWHERE, fix_addresses, randomized};
 pub(crate) use finding::{Finding, Level};
 pub(crate) use limits::{descriptors_of_launcher, descriptors_of_node};
-pub(crate) use network::{BRING_LOOPBACK_UP, has_route};
+pub(crate) use network::{BRING_LOOPBACK_UP, reaches_itself};
 
 use multigrain_transport::Ports;
 use serde::{Deserialize, Serialize};

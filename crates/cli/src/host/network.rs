@@ -5,20 +5,32 @@ use multigrain_transport::Ports;
 use multigrain_transport::interfaces::HostAddresses;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, TcpListener, UdpSocket};
+use std::time::Duration;
 
 /// What to do where the loopback interface is down.
 pub(crate) const BRING_LOOPBACK_UP: &str = "bring the loopback interface up (ip link set lo up)";
 
-/// Whether this host reaches itself at this address. A socket binds also while the interface is down; a route
-/// tells, and sends nothing.
-pub(crate) fn has_route(at: IpAddr) -> io::Result<()> {
-    UdpSocket::bind((at, 0))?.connect((at, 9))
+/// A datagram to this host itself is there at once.
+const ITSELF_WAIT: Duration = Duration::from_millis(500);
+
+/// Whether this host reaches itself at this address. A socket binds also while the interface is down; a route tells, but that
+/// of a loopback interface may outlast it.
+pub(crate) fn reaches_itself(at: IpAddr) -> io::Result<()> {
+    let socket = UdpSocket::bind((at, 0))?;
+    socket.connect(socket.local_addr()?)?;
+    if !at.is_loopback() {
+        return Ok(());
+    }
+    socket.set_read_timeout(Some(ITSELF_WAIT))?;
+    socket.send(&[0])?;
+    let arrives = socket.recv(&mut [0]).map(drop);
+    arrives.map_err(|_| io::Error::other("nothing that is sent there arrives"))
 }
 
 /// Whether the loopback interface is up.
 pub(super) fn loopback() -> Finding {
     let check = "loopback";
-    match has_route(Ipv4Addr::LOCALHOST.into()) {
+    match reaches_itself(Ipv4Addr::LOCALHOST.into()) {
         Ok(()) => Finding::fine(check, "up"),
         Err(error) => Finding::limits(
             check,

@@ -88,7 +88,8 @@ pub(super) fn is_linked_with_us(program: &Path) -> bool {
 const LIBRARY: &[u8] = b"libmultigrain.so";
 
 /// What to do about that.
-pub(super) const LOAD_ADVICE: &str = "set LD_LIBRARY_PATH, or link it with -Wl,-rpath";
+pub(super) const LOAD_ADVICE: &str =
+    "put the library where it is looked for, set LD_LIBRARY_PATH, or link with -Wl,-rpath";
 
 /// What the program's own loader lists, without running any of the program; none for one without a loader.
 ///

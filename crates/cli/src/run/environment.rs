@@ -90,7 +90,9 @@ pub(super) fn load_advice(env: &[Variable]) -> &'static str {
     let name = "LD_LIBRARY_PATH";
     let is_set = env::var_os(name).is_some_and(|value| !value.is_empty());
     match is_set && env.iter().all(|variable| variable.name != name) {
-        true => "-x LD_LIBRARY_PATH passes on what is set here, or link it with -Wl,-rpath",
+        true => {
+            "put the library where it is looked for, pass on what is set here (-x LD_LIBRARY_PATH), or link with -Wl,-rpath"
+        }
         false => elf::LOAD_ADVICE,
     }
 }

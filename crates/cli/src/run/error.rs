@@ -45,7 +45,7 @@ pub(super) enum LaunchError {
     Descriptors {
         /// What was being made.
         what: String,
-        /// Nodes asked for.
+        /// Nodes to be started.
         nodes: u32,
         /// A limit that would do.
         needed: u64,
@@ -175,7 +175,7 @@ impl LaunchError {
         }
     }
 
-    /// Sorts out an error of the system; `nodes` is the size of the job.
+    /// Sorts out an error of the system; `nodes` are those that are to be started.
     pub(super) fn system(
         what: impl Into<String>,
         nodes: u32,

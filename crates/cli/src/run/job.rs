@@ -115,7 +115,6 @@ pub(super) struct Course {
     wake_at: Option<Duration>,
     judge_at: Option<Duration>,
     draw_at: Duration,
-    pub(super) reap_at: Option<Duration>,
     pub(super) orphans: Orphans,
     verdict: Verdict,
     /// When the last node ended.
@@ -184,7 +183,6 @@ impl<'a> Job<'a> {
                 wake_at: None,
                 judge_at: None,
                 draw_at: FIRST_LINE,
-                reap_at: None,
                 orphans: Orphans::default(),
                 verdict: Verdict { code: 0, line: None },
                 wall: None,
@@ -270,8 +268,7 @@ impl<'a> Job<'a> {
     /// Does all that is due.
     fn advance(&mut self) {
         let now = self.now();
-        if self.course.reap_at.is_some_and(|at| now >= at) {
-            self.course.reap_at = None;
+        if self.course.orphans.are_due() {
             self.reap_orphans();
         }
         self.reports.due(now).iter().for_each(|line| self.writer.say(line));
@@ -347,7 +344,9 @@ impl<'a> Job<'a> {
     fn deadline(&self) -> Option<Duration> {
         let line = self.line_wanted().then_some(self.course.draw_at);
         let beat = self.agents.period().map(|period| self.now() + period);
-        let own = self.course.reap_at.into_iter().chain(self.reports.next()).chain(beat);
+        let reap_at = self.course.orphans.reap_at();
+        let reap_at = reap_at.map(|at| at.saturating_duration_since(self.settings.start));
+        let own = reap_at.into_iter().chain(self.reports.next()).chain(beat);
         self.course.wake_at.into_iter().chain(own).chain(line).min()
     }
 

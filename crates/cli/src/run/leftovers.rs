@@ -18,7 +18,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 /// How long dead orphans may wait to be reaped.
-pub(super) const REAP_WAIT: Duration = Duration::from_secs(1);
+const REAP_WAIT: Duration = Duration::from_secs(1);
 
 /// From SIGKILL until what nodes have left is believed not to die.
 pub(super) const KILL_WAIT: Duration = Duration::from_millis(1500);
@@ -71,17 +71,34 @@ pub(super) fn holding(name: &str) -> Vec<Pid> {
     processes().filter(holds).collect()
 }
 
-/// How orphans have ended that are reaped, of the last [`REMEMBERED`]: that one was a node may be known after its end.
+/// What nodes have left: when the dead are reaped, and how the last [`REMEMBERED`] have ended, for that one was a node may be
+/// known after its end.
 #[derive(Debug, Default)]
 pub(super) struct Orphans {
     ended: VecDeque<(Pid, Status)>,
+    reap_at: Option<Instant>,
 }
 
 const REMEMBERED: usize = 4096;
 
 impl Orphans {
+    /// A child has ended.
+    pub(super) fn reap_later(&mut self) {
+        self.reap_at.get_or_insert_with(|| Instant::now() + REAP_WAIT);
+    }
+
+    /// When children are to be reaped, if any has ended.
+    pub(super) fn reap_at(&self) -> Option<Instant> {
+        self.reap_at
+    }
+
+    pub(super) fn are_due(&self) -> bool {
+        self.reap_at.is_some_and(|at| Instant::now() >= at)
+    }
+
     /// Reaps those children that are dead, but none of `known`.
     pub(super) fn reap_but(&mut self, known: &[Pid]) {
+        self.reap_at = None;
         for pid in children_but(known) {
             if let Ok(Some(status)) = waitid(WaitId::Pid(pid), ENDED) {
                 self.ended.push_front((pid, Status::of(&status)));

@@ -56,7 +56,7 @@ fn bind(
             transport.bind(&Address::Unix(name))
         }
         ListenAt::Tcp(at, ports) => {
-            host::has_route(at)?;
+            host::reaches_itself(at)?;
             transport.bind_within(at, ports)
         }
     };

@@ -271,7 +271,6 @@ fn start_here(
         return Err(LaunchError::Refused(why));
     }
     let plan = Plan {
-        nodes,
         ranks: 0..nodes,
         programs,
         variables,

@@ -17,7 +17,7 @@ impl Job<'_> {
         if signal == Signal::CHILD {
             self.keep_watchdog();
             self.look_at_successors();
-            self.reap_later();
+            self.course.orphans.reap_later();
         } else if signal == Signal::TSTP {
             self.stop();
         } else {

@@ -28,7 +28,7 @@ use std::time::Duration;
 /// all that nodes have forked if the launcher and its watchdog (mg-watchdog) are killed at the same moment. Where
 /// /proc is not mounted, whatever runs in another session stays, as the launcher says.
 ///
-/// Signals are handed on to every node. Nodes that SIGTERM has not ended after 5 seconds (--kill-after) are
+/// SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 are handed on to every node. Nodes that SIGTERM has not ended after 5 seconds (--kill-after) are
 /// killed, and so are all at a second Ctrl-C.
 ///
 /// A job in which nothing can go on, because all threads wait for each other or some hold locks in a
@@ -141,7 +141,7 @@ pub(super) struct LinkArgs {
 
     /// Gives every link the latency of another network, one way, and its bandwidth in bits a second: `50us`, `10G` or
     /// `50us,10G`. Up to 100ms, and from 1M to 1000G.
-    #[arg(long, value_name = "LATENCY,BANDWIDTH")]
+    #[arg(long, value_name = "LATENCY,BANDWIDTH", allow_hyphen_values = true)]
     pub(super) emulate: Option<Emulation>,
 
     /// Sends contents of minipages that are longer than a part in parts of so many bytes, from 64 to 1048576, each acknowledged
@@ -306,8 +306,8 @@ pub(crate) struct PlaceArgs {
     pub(super) interface: Option<InterfaceFilter>,
 
     /// The ports of TCP that nodes listen at, one each, as a firewall between hosts lets them through; on this host
-    /// alone with `--transport tcp` [default: any that is free].
-    #[arg(long, value_name = "FIRST-LAST")]
+    /// alone with `multigrain run --transport tcp` [default: any that is free].
+    #[arg(long, value_name = "FIRST-LAST", allow_hyphen_values = true)]
     pub(super) ports: Option<Ports>,
 
     /// Size of the shared address space: bytes, or with a suffix K, M, G or T (powers of 1024); up to
@@ -576,6 +576,10 @@ fn parse_seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| wrong())?;
     match Duration::try_from_secs_f64(seconds) {
         Ok(limit) if !limit.is_zero() => Ok(limit),
+        // Its clock would overflow.
+        Err(_) if seconds > 0.0 => {
+            Err("more than any clock counts: leave it out for no limit".to_owned())
+        }
         Ok(_) | Err(_) => Err(wrong()),
     }
 }

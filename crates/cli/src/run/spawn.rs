@@ -24,8 +24,6 @@ use std::process::{Child, Command, Stdio};
 
 /// The nodes to start, and what they have in common.
 pub(super) struct Plan {
-    /// Nodes in the job.
-    pub(super) nodes: u32,
     /// Those to start here.
     pub(super) ranks: Range<u32>,
     /// What they run, in the order of their ranks.
@@ -56,6 +54,11 @@ pub(super) struct Program {
 }
 
 impl Plan {
+    /// Nodes to start here.
+    fn here(&self) -> u32 {
+        u32::try_from(self.ranks.len()).unwrap_or(u32::MAX)
+    }
+
     fn program_of(&self, rank: u32) -> Option<&Program> {
         self.programs.iter().find(|program| rank < program.end)
     }
@@ -85,7 +88,7 @@ pub(super) fn start_all(
     let mut start_one = |(rank, listeners): (u32, Vec<Listener>)| {
         let stdin = stdin(rank).map_err(|error| {
             let what = format!("/dev/null, the stdin of node {rank} (is /dev mounted?)");
-            LaunchError::system(what, plan.nodes, error)
+            LaunchError::system(what, plan.here(), error)
         })?;
         let sockets = listeners.into_iter().map(|listener| listener.fd).collect();
         start(plan, rank, sockets, containment.watchdog(), stdin)
@@ -115,7 +118,7 @@ fn start(
     stdin: Stdio,
 ) -> Result<Node, LaunchError> {
     let at = |what: &str| format!("node {rank}: {what}");
-    let refused = |what: &str, error: io::Error| LaunchError::system(at(what), plan.nodes, error);
+    let refused = |what: &str, error: io::Error| LaunchError::system(at(what), plan.here(), error);
 
     let (ours, theirs) =
         socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
@@ -150,7 +153,7 @@ fn start(
     tie_to_launcher(&mut command, own, registration, (plan.descriptors, plan.signals));
     let mut child = command
         .spawn()
-        .map_err(|error| spawn_error(plan.nodes, rank, program.file.clone(), error))?;
+        .map_err(|error| spawn_error(plan.here(), rank, program.file.clone(), error))?;
 
     let pidfd = pidfd_open(Pid::from_child(&child), PidfdFlags::empty());
     let adopted = match pidfd {

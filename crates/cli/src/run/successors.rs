@@ -3,7 +3,6 @@
 
 use super::facts::{End, Status};
 use super::job::Job;
-use super::leftovers;
 
 impl Job<'_> {
     /// Looks which successors on this host have ended.
@@ -19,12 +18,6 @@ impl Job<'_> {
             }
             self.succeed(rank);
         }
-    }
-
-    /// Processes without a parent are reaped in a while.
-    pub(super) fn reap_later(&mut self) {
-        let at = self.now() + leftovers::REAP_WAIT;
-        self.course.reap_at.get_or_insert(at);
     }
 
     /// Reaps what has ended of what nodes have left, and looks at it before.

@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 const HOST: &str = r#"#!/bin/bash
 host=$1; shift
 case $host in
-old) echo "multigrain agent, build 1234"; exec cat;;
+old) printf 'multigrain agent, build 12\a34\n'; exec cat;;
 deaf) exec sleep 600;;
 quiet) exit 0;;
 null) exec env -i bash -c "$*" < /dev/null;;
@@ -24,11 +24,12 @@ liar)
     build=$("$agent" --version); build=${build#*(}
     # A refusal with exit code 0, in red: four bytes of length, the CRC-32, then the event as postcard has it.
     echo "multigrain agent, build ${build%)}"; printf '\x0b\0\0\0\x31\xdb\xa4\x2b\x07\0\x08\e[31mred'; exec cat > /dev/null;;
+changes) first='head -c 300; head -c 1 | tr "\0-\377" "\1-\377\0"';;
 slow) before="strace -f -o /dev/null -e trace=execve -e inject=execve:delay_enter=900000";;
 locked) echo "Permission denied (publickey)." >&2; exit 255;;
 esac
 echo "Welcome to $host, where the shell says something"
-(exec -a "link-$host-$MARK" cat) |
+(eval "$first"; exec -a "link-$host-$MARK" cat) |
     env -i PATH="$HOSTS/$host:$PATH" LD_LIBRARY_PATH="$HOSTS/$host" setsid -w $before bash -c "$*" |
     (exec -a "link-$host-$MARK" cat)
 "#;

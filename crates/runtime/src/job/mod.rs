@@ -113,6 +113,7 @@ impl Runtime {
         if RUNTIME.get().is_some() {
             return Err(Error::AlreadyInitialized);
         }
+        out_of_memory::joins();
         let config = Config::from_environment();
         let config =
             config.and_then(|config| process_manager::join(config, &|name| std::env::var_os(name)));

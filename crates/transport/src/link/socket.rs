@@ -41,9 +41,17 @@ pub(super) fn address(socket: impl AsFd) -> Result<Address, Errno> {
     }))
 }
 
-/// The next connection.
-pub(super) fn accept(listener: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
-    placed(|| net::accept_with(listener, SocketFlags::CLOEXEC))
+/// The next connection, and where it is from: one that was reset meanwhile has no other end any more that could be asked for.
+pub(super) fn accept(
+    listener: BorrowedFd<'_>,
+) -> Result<(OwnedFd, Option<net::SocketAddrAny>), Errno> {
+    let mut from = None;
+    let socket = placed(|| {
+        let (socket, name) = net::acceptfrom_with(listener, SocketFlags::CLOEXEC)?;
+        from = name;
+        Ok::<_, Errno>(socket)
+    })?;
+    Ok((socket, from))
 }
 
 /// [`super::Link::send`].

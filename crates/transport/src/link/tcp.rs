@@ -48,14 +48,16 @@ impl Backend for Tcp {
     }
 
     fn accept(&self, listener: BorrowedFd<'_>) -> Result<Box<dyn Link>, Errno> {
-        Ok(Box::new(TcpLink(socket::accept(listener)?)))
+        let (socket, from) = socket::accept(listener)?;
+        let from = from.and_then(|name| SocketAddr::try_from(name).ok());
+        Ok(Box::new(TcpLink { socket, from }))
     }
 
     fn connect(&self, address: &Address, _: Duration) -> Result<Box<dyn Link>, Errno> {
         let address = name(address)?;
         let socket = socket::stream(family(address), SocketFlags::NONBLOCK)?;
         match net::connect(&socket, address) {
-            Ok(()) | Err(Errno::INPROGRESS) => Ok(Box::new(TcpLink(socket))),
+            Ok(()) | Err(Errno::INPROGRESS) => Ok(Box::new(TcpLink { socket, from: None })),
             Err(errno) => Err(errno),
         }
     }
@@ -64,7 +66,7 @@ impl Backend for Tcp {
 /// A link over a socket that is connected, for tests of what lies over links.
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) fn over(socket: OwnedFd) -> Box<dyn Link> {
-    Box::new(TcpLink(socket))
+    Box::new(TcpLink { socket, from: None })
 }
 
 fn name(address: &Address) -> Result<&SocketAddr, Errno> {
@@ -80,21 +82,25 @@ fn family(address: &SocketAddr) -> AddressFamily {
 
 /// A TCP socket, connected or on its way.
 #[derive(Debug)]
-struct TcpLink(OwnedFd);
+struct TcpLink {
+    socket: OwnedFd,
+    /// Where it was accepted from.
+    from: Option<SocketAddr>,
+}
 
 impl Link for TcpLink {
     unsafe fn send(&self, spans: &mut [Span]) -> Result<usize, Errno> {
         // SAFETY: the caller's promise is the one asked for.
-        unsafe { socket::send(&self.0, spans) }
+        unsafe { socket::send(&self.socket, spans) }
     }
 
     unsafe fn receive(&self, spans: &mut [Span]) -> Result<usize, Errno> {
         // SAFETY: the caller's promise is the one asked for.
-        unsafe { socket::receive(&self.0, spans) }
+        unsafe { socket::receive(&self.socket, spans) }
     }
 
     fn readiness(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.socket.as_fd()
     }
 
     fn timer(&self) -> Option<BorrowedFd<'_>> {
@@ -115,24 +121,24 @@ impl Link for TcpLink {
 
     /// Raises the socket's low-water mark, below which it is not readable to the kernel; or lowers it again.
     fn suppress_wakeups(&self, suppress: bool) -> Result<(), Errno> {
-        socket::set_low_water(&self.0, if suppress { LOW_WATER } else { 1 })
+        socket::set_low_water(&self.socket, if suppress { LOW_WATER } else { 1 })
     }
 
     fn close(&self, what: Close) {
-        socket::close(&self.0, what);
+        socket::close(&self.socket, what);
     }
 
     fn connected(&self) -> Result<(), Errno> {
-        socket::connected(&self.0)
+        socket::connected(&self.socket)
     }
 
     fn tune(&self) -> Result<(), Errno> {
-        sockopt::set_tcp_nodelay(&self.0, true)?;
-        tcp_liveness::probe_when_silent(&self.0)
+        sockopt::set_tcp_nodelay(&self.socket, true)?;
+        tcp_liveness::probe_when_silent(&self.socket)
     }
 
     fn look_after(&self) {
-        tcp_liveness::limit_what_is_sent_in_vain(&self.0);
+        tcp_liveness::limit_what_is_sent_in_vain(&self.socket);
     }
 
     /// Nothing is known of the other end but its address: the handshake's secret decides.
@@ -153,10 +159,29 @@ impl Link for TcpLink {
     }
 
     fn describe(&self) -> String {
-        let address = net::getpeername(&self.0).ok().flatten().map(SocketAddr::try_from);
-        match address {
-            Some(Ok(address)) => address.to_string(),
-            Some(Err(_)) | None => "an unknown address".to_owned(),
+        let peer = || SocketAddr::try_from(net::getpeername(&self.socket).ok()??).ok();
+        match self.from.or_else(peer) {
+            Some(address) => address.to_string(),
+            None => "an unknown address".to_owned(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{Ipv4Addr, TcpStream};
+
+    #[test]
+    fn who_has_reset_its_connection_before_it_was_accepted_is_known_by_its_address() {
+        let any = Address::Tcp((Ipv4Addr::LOCALHOST, 0).into());
+        let (listener, bound) = BACKEND.listen(&any).unwrap();
+        let Address::Tcp(bound) = bound else { panic!("{bound:?}") };
+        let caller = TcpStream::connect(bound).unwrap();
+        let address = caller.local_addr().unwrap();
+        sockopt::set_socket_linger(&caller, Some(Duration::ZERO)).unwrap();
+        drop(caller);
+        let link = BACKEND.accept(listener.as_fd()).unwrap();
+        assert_eq!(link.describe(), address.to_string());
     }
 }

@@ -46,7 +46,7 @@ impl Backend for Unix {
     }
 
     fn accept(&self, listener: BorrowedFd<'_>) -> Result<Box<dyn Link>, Errno> {
-        Ok(Box::new(UnixLink(socket::accept(listener)?)))
+        Ok(Box::new(UnixLink(socket::accept(listener)?.0)))
     }
 
     /// Waits while the listener's backlog is full.

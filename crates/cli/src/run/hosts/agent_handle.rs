@@ -382,7 +382,8 @@ impl AgentHandle {
             );
         }
         Err(format!(
-            "its multigrain is another than this one ({build} and {own}); put the same on all hosts"
+            "its multigrain is another than this one ({} and {own}); put the same on all hosts",
+            printable(&build)
         ))
     }
 

@@ -13,13 +13,14 @@ mod reachability;
 mod start;
 
 use super::super::event_source::Source;
-use super::super::leftovers::{self, Orphans};
+use super::super::leftovers::Orphans;
 use super::super::program;
 use super::super::signalfd::Signals;
 use super::super::watchdog::Ward;
 use super::builds;
 use super::channel::{AgentChannel, Received, Side};
 use super::failure_detector::PERIOD;
+use super::frame::Malformed;
 use super::messages::{AgentEvent, BANNER, Request, Stream};
 use examine::examine;
 use held_node::HeldNode;
@@ -71,7 +72,6 @@ struct Agent {
     reachability: Reachability,
     phase: Phase,
     flow: Flow,
-    reap_at: Option<Instant>,
     orphans: Orphans,
 }
 
@@ -123,7 +123,6 @@ impl Agent {
             reachability: Reachability::default(),
             phase: Phase::Unaddressed,
             flow: Flow { paused: false, reads: true, reads_control: true, waits_for_room: false },
-            reap_at: None,
             orphans: Orphans::default(),
         })
     }
@@ -233,7 +232,12 @@ impl Agent {
         }
         loop {
             match self.channel.next() {
-                Ok(Some(Request::Leave)) | Err(_) => return ControlFlow::Break(()),
+                Ok(Some(Request::Leave)) => return ControlFlow::Break(()),
+                Err(Malformed) => {
+                    let why = "its agent cannot read what this launcher says: bytes were changed on the way".to_owned();
+                    self.channel.say(&AgentEvent::Failed { code: LAUNCHER_FAILED, why });
+                    return ControlFlow::Break(());
+                }
                 Ok(Some(request)) => self.serve_request(request),
                 Ok(None) => return ControlFlow::Continue(()),
             }
@@ -353,7 +357,7 @@ impl Agent {
                 Signal::CHILD => {
                     self.keep_watchdog();
                     self.tell_successors();
-                    self.reap_at.get_or_insert(Instant::now() + leftovers::REAP_WAIT);
+                    self.orphans.reap_later();
                 }
                 Signal::TERM | Signal::INT | Signal::HUP | Signal::QUIT => {
                     turn = ControlFlow::Break(())

@@ -22,8 +22,7 @@ impl Agent {
     }
 
     pub(super) fn reap(&mut self) {
-        if self.reap_at.is_some_and(|at| Instant::now() >= at) {
-            self.reap_at = None;
+        if self.orphans.are_due() {
             self.tell_successors();
             let known = self.known();
             self.orphans.reap_but(&known);

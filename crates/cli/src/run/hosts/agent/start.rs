@@ -130,7 +130,6 @@ impl LocalNodes {
         let part = (PART.to_owned(), job.part());
         let chosen = job.variables.iter().cloned().chain([part]);
         let plan = Plan {
-            nodes: job.nodes,
             ranks: job.first..job.end,
             programs: vec![Program {
                 end: job.end,
