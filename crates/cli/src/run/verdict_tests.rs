@@ -489,3 +489,117 @@ fn a_job_is_not_over_before_it_is_known_how_its_nodes_ended() {
     facts.nodes[1].pid = 7;
     assert_eq!(over(&facts.exit(1, 210, 9), 210).0, 9);
 }
+
+/// Numbers from a seed (Knuth's linear congruential generator).
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).unwrap() % bound
+    }
+
+    fn one_in(&mut self, times: usize) -> bool {
+        self.below(times) == 0
+    }
+
+    fn maybe<T>(&mut self, times: usize, value: impl FnOnce(&mut Self) -> T) -> Option<T> {
+        self.one_in(times).then(|| value(self))
+    }
+
+    fn time(&mut self) -> Duration {
+        if self.one_in(20) { Duration::MAX } else { ms(self.below(3_000) as u64) }
+    }
+
+    fn code(&mut self) -> i32 {
+        [0, 0, 0, 1, 70, 75, 134, i32::MIN, i32::MAX][self.below(9)]
+    }
+
+    fn signal(&mut self) -> i32 {
+        [6, 7, 9, 11, 15, 64, i32::MAX][self.below(7)]
+    }
+
+    fn status(&mut self) -> Status {
+        match self.below(8) {
+            0 => Status::Lost,
+            1 | 2 => Status::Killed { signal: self.signal(), core: self.one_in(2) },
+            _ => Status::Exited(self.code()),
+        }
+    }
+
+    fn text(&mut self) -> String {
+        let beyond = format!("{BEYOND_LIMIT}: more");
+        ["", "gone", "broke the protocol: x", &beyond, "not all nodes came"][self.below(5)]
+            .to_owned()
+    }
+
+    /// What a node and its agent may say of a node, whatever they are.
+    fn node(&mut self, order: usize) -> NodeFacts {
+        let init = match self.below(3) {
+            0 => Init::NotBegun,
+            1 => Init::Begun { by: [100, 900][self.below(2)] },
+            _ => Init::Done { by: [100, 900][self.below(2)] },
+        };
+        NodeFacts {
+            pid: 100,
+            host: self.maybe(2, |_| "b".to_owned()),
+            init,
+            left: self.one_in(2),
+            lost: self.maybe(3, |dice| Loss {
+                at: dice.time(),
+                rank: dice.below(6),
+                text: dice.text(),
+            }),
+            closed: self.one_in(2),
+            fatal: self.maybe(8, Self::text),
+            crash: self.maybe(8, |dice| (dice.signal(), dice.text())),
+            memory_kills: self.maybe(8, Self::text),
+            end: self.maybe(2, |dice| End {
+                at: ms(dice.below(3_000) as u64),
+                order,
+                status: dice.status(),
+            }),
+        }
+    }
+
+    fn facts(&mut self) -> Facts {
+        let nodes = 1 + self.below(4);
+        Facts {
+            nodes: (0..nodes).map(|order| self.node(order)).collect(),
+            join_errors: self
+                .maybe(4, |dice| (dice.below(nodes), dice.text()))
+                .into_iter()
+                .collect(),
+            heard: self.maybe(2, |dice| (dice.below(nodes), dice.time())).into_iter().collect(),
+            races: self.below(3),
+            forwarded: self.maybe(4, Self::signal),
+            join_wait: ms(self.below(2_000) as u64),
+            ..Facts::default()
+        }
+    }
+}
+
+/// Nodes and agents say what they like; lines of verdicts are for people, and codes for scripts.
+#[test]
+fn whatever_is_said_of_nodes_a_verdict_is_whole_and_comes() {
+    for seed in 0..50_000 {
+        let mut dice = Dice(seed);
+        let facts = dice.facts();
+        let well = |node: &NodeFacts| {
+            node.is_over() && node.end.is_some_and(|end| end.status == Status::Exited(0))
+        };
+        for now in [Duration::ZERO, dice.time(), Duration::from_secs(3_600)] {
+            match judge(&facts, now) {
+                Decision::Over(Verdict { code: 0, .. }) => {
+                    assert!(facts.nodes.iter().all(well), "{seed}: success: {facts:?}");
+                }
+                Decision::Over(verdict) => assert!(verdict.line.is_some(), "{seed}: {facts:?}"),
+                Decision::Wait(until) => assert!(until > now, "{seed} {now:?}: {facts:?}"),
+                Decision::Running => {
+                    assert!(!facts.nodes.iter().all(NodeFacts::is_over), "{seed}: {facts:?}");
+                }
+            }
+        }
+    }
+}
