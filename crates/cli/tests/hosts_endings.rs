@@ -189,6 +189,16 @@ fn what_nodes_tell_a_launcher_that_is_stopped_does_not_fill_their_agent() {
     assert_eq!(job.wait().code, Some(130));
 }
 
+/// It waited for as long as the messages did not end.
+#[test]
+fn what_nodes_tell_without_end_does_not_hold_up_what_they_print() {
+    let flood = r#"[ $MULTIGRAIN_RANK = 1 ] && { yes >&$MULTIGRAIN_CONTROL_FD & }; sleep 0.5; echo pid $$; exec sleep 60"#;
+    let mut job = start(&mut script("--hosts a,b", &unique_time(), flood));
+    assert_eq!(job.lines(2).len(), 2);
+    job.signal(Signal::INT);
+    assert_eq!(job.wait().code, Some(130));
+}
+
 #[test]
 fn a_cut_link_is_noticed_at_both_ends() {
     let (job, time, _) = sleeping();

@@ -3,7 +3,7 @@
 use super::control::{Message, Received, ask};
 use super::deadlock::Next;
 use super::event_source::Source;
-use super::facts::{End, EndedBy, Init, Loss, NodeFacts, Status};
+use super::facts::{End, EndedBy, Init, Loss, NodeFacts, Status, Succession};
 use super::job::{Job, Live};
 use super::leftovers;
 use super::output::{Pipe, Pumped};
@@ -145,7 +145,7 @@ impl Job<'_> {
     pub(super) fn on_message(&mut self, rank: usize, message: Message) {
         let (now, order) = (self.now(), self.facts.next_order());
         let facts = &mut self.facts.nodes[rank];
-        let lives_on = facts.lives_on();
+        let lives_on = matches!(facts.succession(), Succession::Lives(_));
         match message {
             Message::Joining { pid } => {
                 facts.init = Init::Begun { by: pid };

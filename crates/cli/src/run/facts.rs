@@ -93,6 +93,21 @@ pub(super) enum Init {
     },
 }
 
+/// Which process is the node: the one that was started, or one that this has started in turn (fork, daemon), its successor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Succession {
+    /// That which was started.
+    None,
+    /// This one has called mg_init; it is the node once the other has ended well.
+    Possible(i32),
+    /// That which was started has ended well without mg_init, and some process has its channel, which may become the node.
+    Awaited,
+    /// This one, which may work on after mg_finalize, as any node.
+    Lives(i32),
+    /// This one, whose channel is closed, and how it ended is not known.
+    Gone(i32),
+}
+
 /// What is known about one node.
 #[derive(Debug, Clone, Default)]
 pub(super) struct NodeFacts {
@@ -202,7 +217,7 @@ impl NodeFacts {
     /// How the node ended, if that is another process than was started, whose status is not to be had.
     pub(super) fn status_by_last_words(&self) -> Option<Status> {
         match &self.crash {
-            _ if !self.is_another_process() => None,
+            _ if self.may_be_successor().is_none() => None,
             _ if self.fatal.is_some() => Some(Status::Exited(FATAL.into())),
             Some((signal, _)) => Some(Status::Killed { signal: *signal, core: false }),
             None => self.lost.is_some().then_some(Status::Exited(PEER_LOST.into())),
@@ -214,17 +229,37 @@ impl NodeFacts {
         self.pid == pid || self.joined_by() == Some(pid)
     }
 
-    /// A process has called mg_init that the one which was started has started in turn.
-    pub(super) fn is_another_process(&self) -> bool {
-        self.may_be_successor().is_some()
+    /// Which process is the node.
+    pub(super) fn succession(&self) -> Succession {
+        let ended_well = self.end.is_some_and(|end| end.status == Status::Exited(0));
+        match self.joined_by().filter(|&by| by != self.pid) {
+            Some(pid) if !ended_well => Succession::Possible(pid),
+            Some(pid) if self.closed => Succession::Gone(pid),
+            Some(pid) => Succession::Lives(pid),
+            None if ended_well && !self.joins() && !self.closed => Succession::Awaited,
+            None => Succession::None,
+        }
     }
 
-    /// The process that was started has ended well and was not the node: one that it has started in turn (fork,
-    /// daemon) has the channel, and is the node or may become it.
+    /// Whether a successor lives, or may still come to be one.
     pub(super) fn has_successor(&self) -> bool {
-        let by_another = self.is_another_process() || !self.joins();
-        let well = self.end.is_some_and(|end| end.status == Status::Exited(0));
-        well && by_another && !self.closed
+        matches!(self.succession(), Succession::Lives(_) | Succession::Awaited)
+    }
+
+    /// The number of a process that is the node, or will be when the one that was started has ended.
+    pub(super) fn may_be_successor(&self) -> Option<i32> {
+        match self.succession() {
+            Succession::Possible(pid) | Succession::Lives(pid) | Succession::Gone(pid) => Some(pid),
+            Succession::None | Succession::Awaited => None,
+        }
+    }
+
+    /// The number of the process that is the node in place of one that has ended well.
+    pub(super) fn successor(&self) -> Option<i32> {
+        match self.succession() {
+            Succession::Lives(pid) | Succession::Gone(pid) => Some(pid),
+            Succession::None | Succession::Possible(_) | Succession::Awaited => None,
+        }
     }
 
     /// The number of the process that is the node; 0 if it is not known.
@@ -232,25 +267,9 @@ impl NodeFacts {
         self.successor().unwrap_or(self.pid)
     }
 
-    /// The number of a process that is the node, or will be when the one that was started has ended.
-    pub(super) fn may_be_successor(&self) -> Option<i32> {
-        self.joined_by().filter(|&by| by != self.pid)
-    }
-
-    /// The number of the process that is the node in place of one that has ended well.
-    pub(super) fn successor(&self) -> Option<i32> {
-        let well = self.end.is_some_and(|end| end.status == Status::Exited(0));
-        self.may_be_successor().filter(|_| well)
-    }
-
-    /// The node is another process than that which was started and has ended; it may work on after mg_finalize, as any node.
-    pub(super) fn lives_on(&self) -> bool {
-        self.has_successor() && self.joins()
-    }
-
     /// Nothing of it is to come.
     pub(super) fn is_over(&self) -> bool {
-        self.end.is_some() && !self.lives_on()
+        self.end.is_some() && !matches!(self.succession(), Succession::Lives(_))
     }
 
     /// Lives, and is no node any more.
@@ -288,7 +307,7 @@ impl Facts {
     /// Until when it is known how nodes ended that are another process than was started, of which only the channels' ends are
     /// seen so far.
     pub(super) fn end_is_known_by(&self) -> Option<Duration> {
-        let unknown = |node: &&NodeFacts| node.closed && node.successor().is_some();
+        let unknown = |node: &&NodeFacts| matches!(node.succession(), Succession::Gone(_));
         let ends = self.nodes.iter().filter(unknown).filter_map(|node| node.end);
         ends.map(|end| end.at + END_WAIT).max()
     }
@@ -319,7 +338,7 @@ impl Facts {
     pub(super) fn ended_well(&self) -> bool {
         let well = |node: &NodeFacts| {
             let exited = node.end.is_some_and(|end| end.status == Status::Exited(0));
-            exited && (node.left || !node.is_another_process())
+            exited && (node.left || node.may_be_successor().is_none())
         };
         self.ended_by.is_none() && self.nodes.iter().all(well)
     }

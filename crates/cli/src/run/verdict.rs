@@ -3,7 +3,7 @@
 //! A pure function of what is known about the job and of the time. The end of a node that lost a peer is a
 //! consequence: the verdict names the peer, and waits a moment to learn how that one died.
 
-use super::facts::{End, EndedBy, Facts, Loss, NodeFacts, Status};
+use super::facts::{End, EndedBy, Facts, Loss, NodeFacts, Status, Succession};
 use super::signalfd;
 use multigrain_types::exit_codes::{DEADLOCK, FATAL, PEER_LOST, RACES, SIGNALLED, TIME_OUT};
 use multigrain_types::phrases::{BEYOND_LIMIT, CLOSED_DESCRIPTORS};
@@ -243,7 +243,7 @@ fn of_consequence(facts: &Facts, first: usize, status: Status) -> Verdict {
         return of_failure(facts, first, status);
     };
     let is_none =
-        |node: &NodeFacts| node.is_another_program() || (node.has_successor() && !node.joins());
+        |node: &NodeFacts| node.is_another_program() || node.succession() == Succession::Awaited;
     if facts.nodes.get(loss.rank).is_some_and(is_none) {
         return of_early_exit(facts, loss.rank);
     }

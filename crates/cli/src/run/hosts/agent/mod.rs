@@ -40,7 +40,8 @@ use std::time::{Duration, Instant};
 
 /// Bytes for the launcher at which output of the nodes is read no more.
 const HIGH_BYTES: usize = 1 << 20;
-/// The same of their messages, which output must not hold up.
+/// The same of their messages, which output must not hold up; they are read again when it may be, too, or it would wait for as
+/// long as they do not end.
 const HIGH_CONTROL_BYTES: usize = 2 * HIGH_BYTES;
 /// Bytes read at once.
 const BUFFER_BYTES: usize = 64 << 10;
@@ -200,7 +201,8 @@ impl Agent {
                 node.watch_output(&self.epoll, index, reads);
             }
         }
-        let reads = backlog < HIGH_CONTROL_BYTES;
+        let high = if self.flow.reads_control { HIGH_CONTROL_BYTES } else { HIGH_BYTES };
+        let reads = backlog < high;
         if reads != self.flow.reads_control {
             self.flow.reads_control = reads;
             for (index, node) in self.held.iter().enumerate() {
@@ -380,9 +382,9 @@ impl Agent {
     }
 
     fn on_control(&mut self, index: usize, buffer: &mut [u8]) {
-        while self.channel.backlog() < HIGH_CONTROL_BYTES
-            && self.held[index].tell_control(&mut self.channel, buffer)
-        {}
+        if self.channel.backlog() < HIGH_CONTROL_BYTES {
+            self.held[index].tell_control(&mut self.channel, buffer);
+        }
     }
 
     fn on_output(&mut self, index: usize, stream: Stream, buffer: &mut [u8]) -> ControlFlow<()> {
