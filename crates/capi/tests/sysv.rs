@@ -66,6 +66,23 @@ fn sites_are_on_many_hosts_as_nodes_are() {
     assert_eq!(missing.status.code(), Some(127), "{missing:?}");
 }
 
+/// Each site said so itself, and the launcher its code.
+#[test]
+fn sites_that_a_limit_keeps_from_starting_end_with_one_line() {
+    if !may() {
+        return;
+    }
+    for limit in ["-d 30000", "-v 1000000", "-f 0"] {
+        let script = format!("ulimit {limit}; exec {} run --sysv -n 2 true", launcher().display());
+        let ended =
+            Command::new("bash").args(["-c", &script]).stdin(Stdio::null()).output().unwrap();
+        let err = String::from_utf8_lossy(&ended.stderr);
+        assert_ne!(ended.status.code(), Some(0), "{limit}: {err}");
+        assert_eq!(err.lines().count(), 1, "{limit}: {err}");
+        assert!(err.contains("ulimit"), "{limit}: {err}");
+    }
+}
+
 #[test]
 fn segments_have_the_window_and_the_compression_that_the_user_asks_for() {
     if !may() {

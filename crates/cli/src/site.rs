@@ -45,7 +45,8 @@ pub(crate) fn run(args: &SiteArgs) -> ExitCode {
         Ok(code) => std::process::exit(code),
         Err(why) => {
             // In one call: the job may end at any moment.
-            let _ = std::io::stderr().write_all(format!("multigrain: {why}\n").as_bytes());
+            let line = if why.is_empty() { why } else { format!("multigrain: {why}\n") };
+            let _ = std::io::stderr().write_all(line.as_bytes());
             ExitCode::FAILURE
         }
     }

@@ -545,7 +545,10 @@ fn a_host_without_an_agent_or_with_little_is_named_with_what_to_do() {
             "prevents: locked: reached: ",
             "Permission denied (publickey).; no node runs there; see what '",
         ),
-        ("prevents: old: reached: ", "its multigrain is another than this one (1234 and build "),
+        (
+            "prevents: old: reached: ",
+            "its multigrain is another than this one (build 1234 and build ",
+        ),
         ("prevents: deaf: reached: ", "no answer in 3 s; no node runs there; try to log in there"),
         ("prevents: other: reached: ", ", but 'Another program, version 7' was said; "),
         ("prevents: talks: reached: ", "no answer in 3 s but 'Another program, version 7'; "),

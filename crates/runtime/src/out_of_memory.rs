@@ -58,13 +58,17 @@ pub fn end(bytes: usize) -> ! {
         "the library was refused {bytes} bytes of memory: raise the limits of the process (ulimit -v, ulimit -d) or of its \
          control group, or let the program use fewer locks, threads and allocations at once"
     );
+    let at_first = format_args!(
+        "it was refused {bytes} bytes of memory before it had begun: raise the limits of the process (ulimit -v, ulimit -d) or of \
+         its control group"
+    );
     let mut line = [0; 320];
     let mut room = &mut line[..];
     let node = NODE.get().filter(|_| !child::is_one());
     // Text that does not fit is cut off.
     let early = if node.is_none() { unread_control() } else { None };
     let _ = match node {
-        None if early.is_some() => writeln!(room, "{}", Message::NotJoined(why)),
+        None if early.is_some() => writeln!(room, "{}", Message::NotJoined(at_first)),
         Some((_, Some(_))) => writeln!(room, "{}", Message::Fatal(why)),
         Some((me, None)) => writeln!(room, "multigrain: {me}: {why}"),
         None => writeln!(room, "multigrain: {why}"),

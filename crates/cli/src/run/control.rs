@@ -19,9 +19,11 @@ pub(super) fn parse(line: &str) -> Option<Message> {
     Some(control::Message::parse(line)?.map(printable))
 }
 
-/// What comes from elsewhere, or quotes an unauthenticated connection: no control characters reach the terminal.
+/// What comes from elsewhere, or quotes an unauthenticated connection: no control characters reach the terminal, nor what turns
+/// the direction of its text.
 pub(super) fn printable(text: &str) -> String {
-    text.trim_end().chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+    let turns = |c| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    text.trim_end().chars().map(|c| if c.is_control() || turns(c) { '?' } else { c }).collect()
 }
 
 /// Asks what a node's threads wait for. A node that reads nothing is not asked again for long: what
@@ -103,6 +105,7 @@ mod tests {
         assert_eq!(parse("refused a wrong\x1b secret"), Some(refused));
         let race = Message::Race { object: "a?b".into(), text: "4 bytes".into() };
         assert_eq!(parse("race a\x07b\t4 bytes \r"), Some(race));
+        assert_eq!(printable("a\u{202e}b\u{2066}\u{e4}\n"), "a?b?\u{e4}");
         assert_eq!(parse("hello"), None);
     }
 

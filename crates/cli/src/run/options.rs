@@ -31,6 +31,9 @@ use std::time::Duration;
 /// SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 are handed on to every node. Nodes that SIGTERM has not ended after 5 seconds (--kill-after) are
 /// killed, and so are all at a second Ctrl-C.
 ///
+/// What a failed job has printed and its reader does not take for 2 seconds is lost, which a line says beside that of the
+/// job's end. A line of a node that is longer than 1 MiB comes in several.
+///
 /// A job in which nothing can go on, because all threads wait for each other or some hold locks in a
 /// cycle, ends with one line that says who waits where, and with exit code 35.
 #[derive(Debug, Args)]

@@ -23,7 +23,7 @@ liar)
     agent=${*#*\'}; agent=${agent%%\'*}
     build=$("$agent" --version); build=${build#*(}
     # A refusal with exit code 0, in red: four bytes of length, the CRC-32, then the event as postcard has it.
-    echo "multigrain agent, build ${build%)}"; printf '\x0b\0\0\0\x31\xdb\xa4\x2b\x07\0\x08\e[31mred'; exec cat > /dev/null;;
+    echo "multigrain agent, ${build%)}"; printf '\x0b\0\0\0\x31\xdb\xa4\x2b\x07\0\x08\e[31mred'; exec cat > /dev/null;;
 changes) first='head -c 300; head -c 1 | tr "\0-\377" "\1-\377\0"';;
 slow) before="strace -f -o /dev/null -e trace=execve -e inject=execve:delay_enter=900000";;
 locked) echo "Permission denied (publickey)." >&2; exit 255;;

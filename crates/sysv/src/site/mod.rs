@@ -84,7 +84,7 @@ pub fn guards_processes() -> Result<(), (&'static str, rustix::io::Errno)> {
 /// `options` say.
 ///
 /// # Errors
-/// What keeps the site from starting, in a line.
+/// What keeps the site from starting, in a line; an empty one if the launcher says it.
 pub fn run(command: &[OsString], library: &Path, options: SegmentOptions) -> Result<i32, String> {
     guards_processes().map_err(|(call, errno)| {
         format!(
@@ -115,7 +115,8 @@ pub fn run(command: &[OsString], library: &Path, options: SegmentOptions) -> Res
         // Links are there before `join` has returned, but no site speaks before all have.
         runtime().is_ok_and(|runtime| site.authority.receive(&runtime, from, body))
     }));
-    let runtime = Runtime::join().map_err(|error| error.to_string())?;
+    let said = |error| if Runtime::tell_of(&error) { String::new() } else { error.to_string() };
+    let runtime = Runtime::join().map_err(said)?;
     runtime.export_with(Box::new(Counted::new(site.exports.clone(), Arc::clone(&site.usage))));
     let sites = u32::from(runtime.node_count());
     runtime.barrier(READY, sites).map_err(|error| error.to_string())?;

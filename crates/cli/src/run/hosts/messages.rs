@@ -14,7 +14,7 @@ use std::time::Duration;
 
 /// What an agent says first: all that comes before is what a shell says at login. The build of the agent
 /// follows, and a line end.
-pub(super) const BANNER: &str = "multigrain agent, build ";
+pub(super) const BANNER: &str = "multigrain agent, ";
 
 /// How long an agent that looks whether another host is reached waits for an answer.
 pub(super) const ANSWER_WAIT: Duration = Duration::from_secs(2);
