@@ -88,7 +88,8 @@ complete -c multigrain -n "__fish_multigrain_using_subcommand run" -l kill-after
 complete -c multigrain -n "__fish_multigrain_using_subcommand run" -s x -l env -d 'Sets a variable for every node; without a value it passes the variable on, as happens to the whole environment on this host, and to what begins with MULTIGRAIN_ on others. May be repeated' -r
 complete -c multigrain -n "__fish_multigrain_using_subcommand run" -l stats -d 'Writes the counters of every node to this file, as JSON. Nodes send them in mg_finalize: of one that ended before, or whose job did, the file says so' -r -F
 complete -c multigrain -n "__fish_multigrain_using_subcommand run" -l segment-window -d 'With --sysv: how long a node keeps a page of a segment that it was granted, such as `500us` or `5ms` [default: as long as contention suggests]' -r
-complete -c multigrain -n "__fish_multigrain_using_subcommand run" -l segment-compression -d 'With --sysv: how pages of segments are compressed on their way to another node, where that pays [default: none]' -r -f -a "rle\t'Runs of a repeated word of 8 bytes'
+complete -c multigrain -n "__fish_multigrain_using_subcommand run" -l segment-compression -d 'With --sysv: how pages of segments are compressed on their way to another node, where that pays [default: none]' -r -f -a "none\t'As they are'
+rle\t'Runs of a repeated word of 8 bytes'
 lz4\t'LZ4 blocks'
 zstd\t'Zstandard of level 1'"
 complete -c multigrain -n "__fish_multigrain_using_subcommand run" -l tag-output -d 'Puts the node\'s rank before each line of output, as `[rank] ` [default: when N > 1]'

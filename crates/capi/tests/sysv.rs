@@ -64,6 +64,12 @@ fn sites_are_on_many_hosts_as_nodes_are() {
     }
     let missing = job("missing").output().unwrap();
     assert_eq!(missing.status.code(), Some(127), "{missing:?}");
+    // What cannot be a site's program is refused before it runs, and once, as it is on this host alone.
+    support::c::compile(&dir, "counts");
+    let linked = job("counts").output().unwrap();
+    let said = String::from_utf8_lossy(&linked.stderr);
+    assert_eq!((linked.status.code(), said.lines().count()), (Some(126), 1), "{said}");
+    assert!(said.contains("host a: ") && said.contains("is linked with Multigrain"), "{said}");
 }
 
 /// Each site said so itself, and the launcher its code.

@@ -29,7 +29,7 @@ pub(crate) struct SiteArgs {
 /// Runs the site to its end.
 pub(crate) fn run(args: &SiteArgs) -> ExitCode {
     let compression = match args.compression {
-        None => Compression::None,
+        None | Some(SegmentCompression::None) => Compression::None,
         Some(SegmentCompression::Rle) => Compression::RunLength,
         Some(SegmentCompression::Lz4) => Compression::Lz4,
         Some(SegmentCompression::Zstd) => Compression::Zstd,

@@ -13,6 +13,7 @@ use multigrain_types::NodeId;
 use multigrain_types::control::Message;
 use multigrain_types::deadlock::Report;
 use multigrain_types::exit_codes::{DEADLOCK, FATAL, PEER_LOST};
+use multigrain_types::phrases::CLOSED_DESCRIPTORS;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::RecvFlags;
 use rustix::process::{Pid, getppid};
@@ -144,8 +145,8 @@ impl Launcher {
     /// it knows by the exit code.
     pub(crate) fn fatal(&self, why: &str) -> ! {
         let closed = self.is_closed();
-        if !closed && !self.tell(&Message::Fatal(why)) {
-            self.warn(why);
+        if !closed && !self.tell(&Message::Fatal(Cause(why))) {
+            last_words(self.me, Cause(why));
         }
         exit_now(FATAL)
     }
@@ -223,7 +224,7 @@ fn tell_loss(control: Option<BorrowedFd<'_>>, peer: NodeId, why: &str) -> bool {
 }
 
 /// One line on stderr.
-fn last_words(me: NodeId, why: &str) {
+fn last_words(me: NodeId, why: impl Display) {
     say(Stderr, format_args!("multigrain: {me}: {why}"));
 }
 
@@ -269,9 +270,29 @@ fn write_all(fd: BorrowedFd<'_>, mut bytes: &[u8]) -> bool {
     true
 }
 
+/// Why a node ends. Calls on descriptors of the library find them closed where the program has done that.
+struct Cause<'a>(&'a str);
+
+impl Display for Cause<'_> {
+    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self.0.ends_with("(os error 9)") {
+            true => write!(out, "{CLOSED_DESCRIPTORS} ({})", self.0),
+            false => out.write_str(self.0),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_descriptor_that_is_closed_is_the_cause_of_what_a_call_says_of_it() {
+        let error = std::io::Error::from_raw_os_error(libc::EBADF);
+        let said = Cause(&format!("UFFDIO_WRITEPROTECT failed: {error}")).to_string();
+        assert!(said.starts_with(CLOSED_DESCRIPTORS) && said.contains("UFFDIO_WRITEPROTECT"));
+        assert_eq!(Cause("no room").to_string(), "no room");
+    }
 
     /// What each write has written.
     struct Writes(Vec<Vec<u8>>);

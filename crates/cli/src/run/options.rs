@@ -209,6 +209,8 @@ impl SegmentArgs {
 /// `--segment-compression`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SegmentCompression {
+    /// As they are.
+    None,
     /// Runs of a repeated word of 8 bytes.
     Rle,
     /// LZ4 blocks.

@@ -6,6 +6,7 @@ use super::{elf, program};
 use crate::preload;
 use std::env;
 use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 
 /// Puts the site before every program of a command line, if its programs are to run on sites.
@@ -23,11 +24,36 @@ pub(super) fn as_sites(args: &mut RunArgs) -> Result<(), LaunchError> {
     site.push("--".into());
     let (words, programs) = with_sites(&args.command, &site);
     if args.place.is_here() {
+        guards()?;
         preload::library().map_err(LaunchError::Refused)?;
         programs.iter().try_for_each(|program| dynamic(program))?;
     }
     args.command = words;
     Ok(())
+}
+
+/// The same on this host of many, of a command line with a site; of another one nothing.
+///
+/// # Errors
+/// The program cannot be a site's.
+pub(super) fn check_site(command: &[Vec<u8>]) -> Result<(), LaunchError> {
+    let own = env::current_exe().unwrap_or_default();
+    let [program, site, words @ ..] = command else { return Ok(()) };
+    if own.as_os_str().as_bytes() != program || site != b"site" {
+        return Ok(());
+    }
+    guards()?;
+    let program = words.iter().skip_while(|word| *word != b"--").nth(1);
+    program.map_or(Ok(()), |program| dynamic(OsStr::from_bytes(program)))
+}
+
+/// Checks that a site may guard the memory of processes.
+fn guards() -> Result<(), LaunchError> {
+    multigrain_sysv::site::guards_processes().map_err(|(call, errno)| {
+        LaunchError::Refused(format!(
+            "--sysv needs userfaultfd for other processes, and {call} says: {errno}; run it as root, or with CAP_SYS_PTRACE"
+        ))
+    })
 }
 
 /// Checks that a program is there and can load a library before its own.

@@ -86,11 +86,6 @@ pub fn guards_processes() -> Result<(), (&'static str, rustix::io::Errno)> {
 /// # Errors
 /// What keeps the site from starting, in a line; an empty one if the launcher says it.
 pub fn run(command: &[OsString], library: &Path, options: SegmentOptions) -> Result<i32, String> {
-    guards_processes().map_err(|(call, errno)| {
-        format!(
-            "--sysv needs userfaultfd for other processes, and {call} says: {errno}; run it as root, or with CAP_SYS_PTRACE"
-        )
-    })?;
     // Each process of the site has several descriptors here. Up to its own maximum nobody is refused.
     let descriptors = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: descriptors.maximum, ..descriptors });

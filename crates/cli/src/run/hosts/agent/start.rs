@@ -7,6 +7,7 @@ use super::super::super::error::LaunchError;
 use super::super::super::listen::{self, ListenAt, Listener};
 use super::super::super::memory_kills::MemoryKills;
 use super::super::super::signalfd::Signals;
+use super::super::super::sites;
 use super::super::super::spawn::{self, Node, Plan, Program};
 use super::super::super::stdin;
 use super::super::super::watchdog::Watchdog;
@@ -62,6 +63,7 @@ impl LocalNodes {
         let name = job.command.first().map(Vec::as_slice).unwrap_or_default();
         let program = program::find(OsStr::from_bytes(name));
         let program = program.map_err(refusal)?;
+        sites::check_site(&job.command).map_err(refusal)?;
         let what = program.display().to_string();
         let files = builds::of_program(&program, &job.variables).map_err(refused(&what))?;
         let found = Found {
