@@ -13,8 +13,9 @@ use std::time::{Duration, Instant};
 pub(super) const PERIOD: Duration = Duration::from_millis(500);
 /// The timeout where nothing is late.
 const LEAST_TIMEOUT: Duration = Duration::from_secs(3);
-/// The timeout where everything is, and before the nodes run, when nobody knows; as long as a verdict waits for what
-/// a host may have to say.
+/// The same before the nodes run, when less is known of how busy a host is; the end of a job is to come within 5 s of a loss.
+const LEAST_AT_START: Duration = Duration::from_millis(4_500);
+/// The timeout where everything is late; as long as a verdict waits for what a host may have to say.
 const MOST_TIMEOUT: Duration = LATE_CAUSE_WAIT;
 /// The timeout in times between two arrivals; those of heartbeats are up to one and a half [`PERIOD`]s apart.
 const TIMES: u32 = 3;
@@ -68,11 +69,9 @@ impl FailureDetector {
 
     /// How long it may be silent.
     pub(super) fn timeout(&self) -> Duration {
-        if !self.started {
-            return MOST_TIMEOUT;
-        }
         let longest = self.late.front().map_or(Duration::ZERO, |&(_, longest)| longest);
-        longest.saturating_mul(TIMES).clamp(LEAST_TIMEOUT, MOST_TIMEOUT)
+        let least = if self.started { LEAST_TIMEOUT } else { LEAST_AT_START };
+        longest.saturating_mul(TIMES).clamp(least, MOST_TIMEOUT)
     }
 
     /// Whether it was silent for longer. A process that was stopped itself looks again before it believes that.
@@ -149,14 +148,15 @@ mod tests {
     }
 
     #[test]
-    fn nobody_knows_how_busy_a_host_is_before_its_nodes_run() {
+    fn less_is_known_of_how_busy_a_host_is_before_its_nodes_run() {
         let start = Instant::now();
         let at = |ms| start + Duration::from_millis(ms);
         let mut one = FailureDetector::new(start);
-        assert_eq!(one.timeout(), MOST_TIMEOUT);
+        assert_eq!(one.timeout(), LEAST_AT_START);
         one.arrival(at(2_000));
+        assert_eq!(one.timeout(), Duration::from_secs(6));
         one.start(at(2_500));
-        assert_eq!(one.timeout(), Duration::from_secs(6), "by then it is known");
+        assert_eq!(one.timeout(), Duration::from_secs(6), "it is as busy as it was");
     }
 
     #[test]
