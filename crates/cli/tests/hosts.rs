@@ -290,6 +290,13 @@ fn a_host_may_take_longer_to_start_its_nodes_than_an_agent_may_be_silent() {
 
 /// Processes of a session share what processors give it (sched(7), autogroups): many of a node's kept its agent from its turn.
 #[test]
+fn a_host_may_take_longer_to_look_at_its_files_than_an_agent_may_be_silent() {
+    let ended = run(job("--hosts a,far", "").arg("true"));
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.took > Duration::from_secs(6), "its directory is far away: {ended:?}");
+}
+
+#[test]
 fn nodes_have_sessions_of_their_own() {
     let of_bash = "read -r -a stat < /proc/$$/stat; echo $$ ${stat[5]}";
     let ended = run(&mut script("--hosts a:2,b --no-tag-output", "", of_bash));

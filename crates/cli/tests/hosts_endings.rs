@@ -134,6 +134,17 @@ fn a_host_that_vanishes_is_named_and_nothing_is_left_on_the_others() {
     assert_gone_within(Duration::from_secs(1), &time);
 }
 
+/// Its agent has greeted, and not said yet what it has found on its host: it beats while it looks.
+#[test]
+fn a_link_that_falls_silent_after_the_greeting_is_noticed_soon() {
+    let mark = unique_time();
+    let ended = run(job("--hosts a,mute", &mark).arg("true"));
+    assert_eq!(ended.code, Some(125), "{ended:?}");
+    assert_eq!(ended.line(), "multigrain: host mute: no word from its agent for 4 s");
+    assert!(ended.took < SOON + Duration::from_secs(1), "with what the start takes: {ended:?}");
+    assert_gone_within(SOON, &mark);
+}
+
 /// While another host is waited for.
 #[test]
 fn a_host_that_is_lost_while_others_start_is_named_at_once() {

@@ -316,7 +316,7 @@ mod tests {
     #[test]
     fn a_handler_of_the_leaving_thread_closes_and_forks_beside_what_the_thread_does_alone() {
         let (said, answered) = mpsc::channel();
-        std::thread::spawn(move || {
+        let thread = std::thread::spawn(move || {
             let leaving = LinkThread::leaving();
             alone(|| {
                 before_fork();
@@ -328,6 +328,7 @@ mod tests {
             drop(leaving);
         });
         assert_eq!(answered.recv_timeout(Duration::from_secs(10)), Ok((-1, OPENING)));
+        thread.join().unwrap();
         assert_eq!(GATE.load(Ordering::Relaxed) & OPENING, 0);
     }
 }

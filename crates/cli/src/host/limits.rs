@@ -10,7 +10,7 @@ use std::fs;
 const BESIDE_LINKS: u64 = 256;
 /// Of the launcher or an agent: a node's control channel, pipes and process descriptor; and its own. No less will do.
 const OF_EACH_NODE: u64 = 4;
-const OWN: u64 = 15;
+const OWN: u64 = 13;
 /// What it is advised to have besides.
 const SPARE: u64 = 17;
 /// Kernels allow as many mappings unless they are told otherwise.
@@ -18,7 +18,19 @@ const USUAL_MAPPINGS: u64 = 65_530;
 
 /// Descriptors that the launcher needs at least for so many nodes of its host, or an agent for those of its own.
 fn least_of_launcher(nodes: u32) -> u64 {
-    OF_EACH_NODE * u64::from(nodes) + OWN
+    // The last of several has its listening socket until it is started.
+    OF_EACH_NODE * u64::from(nodes) + OWN + u64::from(nodes > 1)
+}
+
+/// Descriptors below a limit that this process was given besides the standard ones, as its children are.
+fn inherited(limit: u64) -> u64 {
+    let entries = fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
+    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let passed_on = |&number: &i32| {
+        let is_below = u64::try_from(number).is_ok_and(|number| (3..limit).contains(&number));
+        is_below && is_passed_on(number)
+    };
+    numbers.filter(passed_on).count() as u64
 }
 
 /// Descriptors that it had better have.
@@ -30,6 +42,14 @@ pub(crate) fn descriptors_of_launcher(nodes: u32) -> u64 {
 /// program.
 pub(crate) fn descriptors_of_node(nodes: u32) -> u64 {
     2 * u64::from(nodes) + BESIDE_LINKS
+}
+
+/// Whether a child gets this descriptor, as who was given it itself.
+fn is_passed_on(number: i32) -> bool {
+    let told = fs::read_to_string(format!("/proc/self/fdinfo/{number}")).unwrap_or_default();
+    let flags = told.lines().find_map(|line| line.strip_prefix("flags:"));
+    let flags = flags.and_then(|flags| i32::from_str_radix(flags.trim(), 8).ok());
+    flags.is_some_and(|flags| flags & libc::O_CLOEXEC == 0)
 }
 
 /// Whether a limit is less than what is needed.
@@ -52,6 +72,7 @@ pub(super) fn descriptors(needs: &Needs) -> Finding {
     };
     let node = descriptors_of_node(needs.nodes);
     let least = least_of_launcher(needs.here).max(u64::from(needs.nodes) + OWN);
+    let least = least + most.map_or(0, inherited);
     if is_most(most, least) {
         let limits =
             format!("{} nodes here, of {}, need {least} at least", needs.here, needs.nodes);

@@ -109,7 +109,7 @@ impl Job<'_> {
             | AgentEvent::Connected(_)
             | AgentEvent::Prepared(_)
             | AgentEvent::Bound { .. }
-            | AgentEvent::Starting
+            | AgentEvent::Busy
             | AgentEvent::Started { .. } => {
                 return Err("its agent answers what was not asked".to_owned());
             }

@@ -25,13 +25,15 @@ liar)
     # A refusal with exit code 0, in red: four bytes of length, the CRC-32, then the event as postcard has it.
     echo "multigrain agent, ${build%)}"; printf '\x0b\0\0\0\x31\xdb\xa4\x2b\x07\0\x08\e[31mred'; exec cat > /dev/null;;
 changes) first='head -c 300; head -c 1 | tr "\0-\377" "\1-\377\0"';;
+far) before="strace -f -o /dev/null -e trace=chdir -e inject=chdir:delay_enter=6000000";;
+mute) last="read -r banner; echo \"\$banner\"; exec sleep 600";;
 slow) before="strace -f -o /dev/null -e trace=execve -e inject=execve:delay_enter=900000";;
 locked) echo "Permission denied (publickey)." >&2; exit 255;;
 esac
 echo "Welcome to $host, where the shell says something"
 (eval "$first"; exec -a "link-$host-$MARK" cat) |
     env -i PATH="$HOSTS/$host:$PATH" LD_LIBRARY_PATH="$HOSTS/$host" setsid -w $before bash -c "$*" |
-    (exec -a "link-$host-$MARK" cat)
+    (eval "$last"; exec -a "link-$host-$MARK" cat)
 "#;
 
 /// A directory with the script, and what is on one host only: a directory of its name in the PATH there.

@@ -51,8 +51,6 @@ pub(super) struct AgentHandle {
     pipe: AgentPipe,
     stderr_lines: StderrLines,
     has_banner: bool,
-    /// It has had its first look.
-    has_answered: bool,
     /// Why nothing more comes from it.
     gone: Option<String>,
     /// Nothing of its nodes is left.
@@ -138,7 +136,6 @@ impl AgentHandle {
                     last: String::new(),
                 },
                 has_banner: false,
-                has_answered: false,
                 gone: None,
                 swept: false,
                 ended: false,
@@ -289,10 +286,9 @@ impl AgentHandle {
         self.channel.ahead() >= MOST_AHEAD
     }
 
-    /// The same at the start, if it has spoken: the first look at its host may take its time, for the agent reads
-    /// files that may be far away.
+    /// The same at the start, if it has spoken: before that it is what leads to its host that takes its time.
     pub(super) fn silence_at_start(&mut self) -> Option<String> {
-        if self.has_banner && self.has_answered { self.silence() } else { None }
+        if self.has_banner { self.silence() } else { None }
     }
 
     /// The nodes of all hosts run.
@@ -346,9 +342,8 @@ impl AgentHandle {
                 .to_owned()
         };
         let event = self.channel.next().map_err(malformed)?;
-        match event.as_ref() {
-            Some(&AgentEvent::Heartbeat { stamp, now }) => self.adjust(stamp, now),
-            other => self.has_answered |= other.is_some(),
+        if let Some(&AgentEvent::Heartbeat { stamp, now }) = event.as_ref() {
+            self.adjust(stamp, now);
         }
         Ok(event)
     }

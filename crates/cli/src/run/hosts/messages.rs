@@ -107,8 +107,8 @@ pub(in super::super) enum AgentEvent {
         near: Vec<String>,
         far: Vec<String>,
     },
-    /// It starts its nodes one after the other, and answers nothing meanwhile.
-    Starting,
+    /// It does what was asked for, which takes long, and answers nothing meanwhile.
+    Busy,
     /// Process ids of its nodes, by rank.
     Started {
         pids: Vec<i32>,

@@ -286,7 +286,7 @@ fn received<T>(
             let code = if code == 0 { LAUNCHER_FAILED } else { code };
             return Err(at(code, printable(&why)));
         }
-        if !matches!(event, AgentEvent::Heartbeat { .. } | AgentEvent::Starting) {
+        if !matches!(event, AgentEvent::Heartbeat { .. } | AgentEvent::Busy) {
             let wrong = || at(125, "its agent answers what was not asked".to_owned());
             return pick(event).map(Some).ok_or_else(wrong);
         }

@@ -5,6 +5,7 @@
 //! at a signal. Then it kills its nodes and all they have left. If the agent itself is killed, its own watchdog
 //! does that.
 
+mod beats;
 mod examine;
 mod held_node;
 mod input;
@@ -22,6 +23,7 @@ use super::channel::{AgentChannel, Received, Side};
 use super::failure_detector::PERIOD;
 use super::frame::Malformed;
 use super::messages::{AgentEvent, BANNER, Request, Stream};
+use beats::beside_heartbeats;
 use examine::examine;
 use held_node::HeldNode;
 use input::StdinPipe;
@@ -31,7 +33,7 @@ use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, EventFlags};
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use rustix::process::{Signal, WaitOptions, waitpid};
-use start::LocalNodes;
+use start::{Contained, LocalNodes};
 use std::io;
 use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
@@ -248,17 +250,25 @@ impl Agent {
 
     fn serve_request(&mut self, request: Request) {
         match request {
-            Request::Examine(examination) => match examine(&examination) {
-                Ok(examined) => self.channel.say(&AgentEvent::Examined(examined)),
-                Err(why) => self.channel.say(&AgentEvent::Failed { code: LAUNCHER_FAILED, why }),
-            },
+            Request::Examine(examination) => {
+                let examined = beside_heartbeats(&mut self.channel, || examine(&examination));
+                match examined {
+                    Ok(examined) => self.channel.say(&AgentEvent::Examined(examined)),
+                    Err(why) => {
+                        self.channel.say(&AgentEvent::Failed { code: LAUNCHER_FAILED, why })
+                    }
+                }
+            }
             Request::Listen { at, ports, hosts } => {
                 self.channel
                     .say(&AgentEvent::Listening(self.reachability.listen(at, ports, hosts)));
             }
             Request::Connect { to } => self.reachability.connect(&to),
             Request::Prepare(job) => {
-                let found = LocalNodes::look(job);
+                let contained = Contained::new(job);
+                let found = contained.and_then(|contained| {
+                    beside_heartbeats(&mut self.channel, || contained.look())
+                });
                 self.local = self.answer(found).map(|(local, found)| {
                     self.channel.say(&AgentEvent::Prepared(found));
                     local
@@ -316,12 +326,8 @@ impl Agent {
 
     fn start(&mut self, peers: &[String], secret: String, credentials: Vec<String>) {
         let Some(local) = &mut self.local else { return };
-        let channel = &mut self.channel;
-        let started = local.start(peers, (secret, credentials), &self.signals, || {
-            if channel.is_beat_due() {
-                channel.say(&AgentEvent::Starting);
-            }
-        });
+        let start = || local.start(peers, (secret, credentials), &self.signals);
+        let started = beside_heartbeats(&mut self.channel, start);
         let Some(nodes) = self.answer(started) else { return };
         let mut pids = Vec::new();
         for (index, mut node) in nodes.into_iter().enumerate() {

@@ -26,7 +26,13 @@ use std::process::Stdio;
 /// What an agent cannot do: the launcher's exit code, and why.
 type Refusal = (u8, String);
 
-/// The host of an agent that knows its job.
+/// The host of an agent that knows its job: whatever becomes of the agent from now on, nothing of it stays.
+pub(super) struct Contained {
+    job: JobDescription,
+    containment: Containment,
+}
+
+/// The same once the agent has looked at it.
 pub(super) struct LocalNodes {
     job: JobDescription,
     program: PathBuf,
@@ -46,14 +52,16 @@ fn refused(what: &str) -> impl FnOnce(io::Error) -> Refusal + '_ {
     move |error| (LAUNCHER_FAILED, format!("{what}: {error}"))
 }
 
-impl LocalNodes {
+impl Contained {
+    /// To be called while this process has one thread.
+    pub(super) fn new(job: JobDescription) -> Result<Self, Refusal> {
+        let containment = Containment::take(Ward::Agent, &job.part(), &job.mark(), job.nodes);
+        containment.map(|containment| Self { job, containment }).map_err(refusal)
+    }
+
     /// Goes to the launcher's directory, and finds out what the launcher has to know.
-    pub(super) fn look(job: JobDescription) -> Result<(Self, Found), Refusal> {
-        // First: whatever becomes of this agent from now on, nothing of it stays.
-        let part = job.part();
-        let mark = job.mark();
-        let containment =
-            Containment::take(Ward::Agent, &part, &mark, job.nodes).map_err(refusal)?;
+    pub(super) fn look(self) -> Result<(LocalNodes, Found), Refusal> {
+        let Self { job, containment } = self;
         let directory = Path::new(OsStr::from_bytes(&job.directory));
         std::env::set_current_dir(directory).map_err(|error| {
             let help = "start the job in a directory that all hosts have";
@@ -74,9 +82,12 @@ impl LocalNodes {
         let descriptors = descriptor_limit::of_node(descriptor_limit::raise(), job.nodes);
         let listeners = Vec::new();
         let memory_kills = MemoryKills::so_far();
-        Ok((Self { job, program, containment, descriptors, memory_kills, listeners }, found))
+        let local = LocalNodes { job, program, containment, descriptors, memory_kills, listeners };
+        Ok((local, found))
     }
+}
 
+impl LocalNodes {
     /// What all processes of its part carry in their environment.
     pub(super) fn mark(&self) -> String {
         self.job.mark()
@@ -126,7 +137,6 @@ impl LocalNodes {
         peers: &[String],
         (secret, credentials): (String, Vec<String>),
         signals: &Signals,
-        mut starting: impl FnMut(),
     ) -> Result<Vec<Node>, Refusal> {
         let job = &self.job;
         let part = (PART.to_owned(), job.part());
@@ -151,10 +161,7 @@ impl LocalNodes {
             signals: signals.before(),
             own_sessions: true,
         };
-        let stdin = |rank| {
-            starting();
-            if job.input && rank == 0 { Ok(Stdio::piped()) } else { stdin::none() }
-        };
+        let stdin = |rank| if job.input && rank == 0 { Ok(Stdio::piped()) } else { stdin::none() };
         let listeners = std::mem::take(&mut self.listeners);
         spawn::start_all(&plan, listeners, &self.containment, stdin).map_err(refusal)
     }
