@@ -9,7 +9,7 @@
  * A chain over the counter's values, of which each depends on the one before, says that no count was
  * lost and none doubled.
  */
-#include "shares.h"
+#include "contention.h"
 
 #include <stdio.h>
 

@@ -9,7 +9,7 @@
  * The sum over all workers says that each task was done once. Who did how many, and how long each
  * waited for the lock, is printed: a lock that stays where it is makes a fast and useless queue.
  */
-#include "shares.h"
+#include "contention.h"
 
 #include <stdio.h>
 

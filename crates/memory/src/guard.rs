@@ -5,7 +5,6 @@
 //! behind them came from. The caller holds the minipage's lock around state and protection together.
 
 use core::fmt;
-use core::str::FromStr;
 use std::os::fd::RawFd;
 
 use multigrain_types::{Access, PAGE_BYTES};
@@ -13,7 +12,7 @@ use rustix::mm::ProtFlags;
 
 use crate::access_path::AccessPath;
 use crate::error::MemoryError;
-use crate::guard_kind::GuardKind;
+use crate::guard_kind::{GuardChoice, GuardKind};
 use crate::object::Object;
 
 mod mprotect;
@@ -21,31 +20,6 @@ mod uffd;
 mod uffd_ioctl;
 
 pub(crate) use uffd_ioctl::{Features, Register, Userfault};
-
-/// Which guard to use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
-pub enum GuardChoice {
-    /// userfaultfd where it works, else mprotect.
-    #[default]
-    Auto,
-    /// userfaultfd, or an error.
-    Uffd,
-    /// mprotect.
-    Mprotect,
-}
-
-impl FromStr for GuardChoice {
-    type Err = &'static str;
-
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        match name {
-            "auto" => Ok(Self::Auto),
-            "uffd" => Ok(Self::Uffd),
-            "mprotect" => Ok(Self::Mprotect),
-            _ => Err("a guard is auto, uffd or mprotect"),
-        }
-    }
-}
 
 /// Neighbouring vpages of one view and the same pages in the privileged view.
 #[derive(Clone, Copy, Debug)]

@@ -1,6 +1,7 @@
-//! The kinds of guards, as options and errors name them.
+//! The kinds of guards, as options and errors name them; which may be chosen.
 
 use core::fmt;
+use core::str::FromStr;
 
 /// The guard in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -17,5 +18,30 @@ impl fmt::Display for GuardKind {
             Self::Uffd => "uffd",
             Self::Mprotect => "mprotect",
         })
+    }
+}
+
+/// Which guard to use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum GuardChoice {
+    /// userfaultfd where it works, else mprotect.
+    #[default]
+    Auto,
+    /// userfaultfd, or an error.
+    Uffd,
+    /// mprotect.
+    Mprotect,
+}
+
+impl FromStr for GuardChoice {
+    type Err = &'static str;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        match name {
+            "auto" => Ok(Self::Auto),
+            "uffd" => Ok(Self::Uffd),
+            "mprotect" => Ok(Self::Mprotect),
+            _ => Err("a guard is auto, uffd or mprotect"),
+        }
     }
 }

@@ -44,8 +44,7 @@ pub use access_path::AccessPath;
 pub use areas::Minipages;
 pub use error::MemoryError;
 pub use export::Export;
-pub use guard::GuardChoice;
-pub use guard_kind::GuardKind;
+pub use guard_kind::{GuardChoice, GuardKind};
 pub use layout::{
     Area, GROUP_PAGES, MAX_AREAS, MAX_MINIPAGE_BYTES, MIN_SLOT_BYTES, Shape, VIEW_ALIGN,
     VIEWS_BASE, VIEWS_END,

@@ -34,7 +34,7 @@ pub enum Effect {
     /// What a waiting thread asked for is not to be had, or not in time; [`Effect::Wake`] comes later.
     Refuse { thread: ThreadId },
     /// A woken thread holds the minipage until its instruction is through if that is `urgent`, for
-    /// somebody waits, and until the node has had its turn ([`crate::time_window`]), having waited for so
+    /// somebody waits, and until the node has had its turn ([`crate::window_length`]), having waited for so
     /// many of others: then the world steps [`crate::Input::Retired`].
     Hold { thread: ThreadId, minipage: MinipageId, turns: Turns, urgent: bool },
     /// The minipage came back to its owner after a free and may be used again.

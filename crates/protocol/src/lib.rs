@@ -13,7 +13,7 @@
 //! - [`hlrc`]: home-based lazy release consistency with migratory home (ParADE).
 //! - [`release`]: what a release and an acquire of a node wait for.
 //! - [`migration`]: homes migrate at barriers.
-//! - [`time_window`]: how long a node keeps a contended minipage.
+//! - [`window_length`]: how long a node keeps a contended minipage.
 //! - [`send_timing`]: when a message goes: now, deferred, batched or merged.
 //! - [`sync`]: locks, read-write locks, barriers, counting semaphores, condition variables and collective operations.
 //!
@@ -40,8 +40,8 @@ mod nodeset;
 pub mod release;
 pub mod send_timing;
 pub mod sync;
-pub mod time_window;
 mod vector_time;
+pub mod window_length;
 mod world;
 
 pub use consistency::{EngineKind, Homes};

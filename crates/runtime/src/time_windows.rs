@@ -1,7 +1,7 @@
 //! Time windows: for a while a thread may keep a contended minipage, so that all nodes get equal turns (ADR 17), and
 //! a node the token of a contended lock (ADR 41).
 //!
-//! Role: the clock and the timer behind [`multigrain_protocol::time_window`]. A *window* is a pin on a grant
+//! Role: the clock and the timer behind [`multigrain_protocol::window_length`]. A *window* is a pin on a grant
 //! that is removed when its time is over, but not before the instruction that waited for it is complete. The
 //! thread runs on meanwhile. A helper thread sleeps on a timer, which is set without waking it, and ends the
 //! windows that are due.
@@ -24,7 +24,7 @@ use rustix::time::{
     timerfd_create, timerfd_settime,
 };
 
-use multigrain_protocol::time_window::{Estimator, window};
+use multigrain_protocol::window_length::{Estimator, window};
 use multigrain_protocol::{Kind, Turns};
 use multigrain_transport::TransportError;
 use multigrain_types::descriptor::above_standard;

@@ -7,15 +7,17 @@
 //! | file | checks |
 //! |---|---|
 //! | `finding` | the result of a check |
+//! | `descriptor_limit` | file descriptors: needed, there, raised |
 //! | `address_randomization` | switched off for the nodes; limits of addresses |
 //! | `kernel` | version, process descriptors, processors, huge pages |
-//! | `limits` | descriptors, processes, locked memory, mappings |
+//! | `limits` | processes, locked memory, mappings |
 //! | `memory` | memory objects, /dev/shm |
 //! | `network` | the loopback interface, addresses, ports |
 //! | `sysv_sites` | what `--sysv` needs: faults of other processes, the library, devices and namespaces |
 //! | `userfaultfd` | the guard of that name and its sysctl, or the other; access paths; scans for written pages |
 
 mod address_randomization;
+pub(crate) mod descriptor_limit;
 mod finding;
 mod kernel;
 mod limits;
@@ -26,7 +28,6 @@ mod userfaultfd;
 
 pub(crate) use address_randomization::{ELSEWHERE, fix_addresses, randomized};
 pub(crate) use finding::{Finding, Level};
-pub(crate) use limits::{descriptors_of_launcher, descriptors_of_node};
 pub(crate) use network::{BRING_LOOPBACK_UP, reaches_itself};
 
 use multigrain_transport::Ports;
@@ -64,7 +65,7 @@ pub(crate) fn examine(needs: &Needs) -> Vec<Finding> {
         limits::mappings(),
         memory::shm(),
         kernel::huge_pages(),
-        limits::descriptors(needs),
+        descriptor_limit::check(needs),
         limits::processes(needs),
         limits::locked_memory(),
         kernel::processors(needs),

@@ -1,6 +1,6 @@
 //! What can go wrong before or while the nodes are started, as one line for the user.
 
-use crate::host::{self, BRING_LOOPBACK_UP};
+use crate::host::{BRING_LOOPBACK_UP, descriptor_limit};
 use multigrain_types::exit_codes::{
     LAUNCHER_FAILED, NOT_EXECUTABLE, NOT_FOUND, SIGNALLED, TIME_OUT, WRONG_USE,
 };
@@ -184,7 +184,7 @@ impl LaunchError {
         let (what, source) = (what.into(), source.into());
         match source.raw_os_error() {
             Some(libc::EMFILE | libc::ENFILE) => {
-                let needed = host::descriptors_of_launcher(nodes);
+                let needed = descriptor_limit::needed_by_launcher(nodes);
                 Self::Descriptors { what, nodes, needed }
             }
             Some(libc::EAGAIN) => Self::Tasks { what },

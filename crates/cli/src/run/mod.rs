@@ -6,7 +6,7 @@
 //! |---|---|
 //! | `options`, `apps`, `hostfile`, `slurm`, `program`, `executable`, `elf`, `quantity`, `error` | what the user asks for, and the error if it cannot be done |
 //! | `environment`, `variables`, `listen` | what a node starts with: variables and listening sockets |
-//! | `signalfd`, `node_signals`, `containment`, `needed_calls`, `cgroup`, `watchdog`, `agent_pipes`, `agent_chunks`, `descriptor_limit`, `spawn`, `stdin` | processes, and that none of them is left over |
+//! | `signalfd`, `node_signals`, `containment`, `needed_calls`, `cgroup`, `watchdog`, `agent_pipes`, `agent_chunks`, `spawn`, `stdin` | processes, and that none of them is left over |
 //! | `phase`, `escalation`, `job`, `event_source`, `events`, `interrupts` | the table of a job's phases; the event loop: what each event does, the user's interrupts |
 //! | `control`, `output`, `writer`, `progress` | messages and output of nodes, and how they are printed |
 //! | `reports`: `deadlock`, `refused_connections`, `races` | what nodes report: deadlocks, refused connections, races |
@@ -23,7 +23,6 @@ mod cgroup;
 mod containment;
 mod control;
 mod deadlock;
-mod descriptor_limit;
 mod doctor;
 mod elf;
 mod environment;
@@ -74,7 +73,7 @@ pub(crate) use options::{RunArgs, SegmentCompression};
 pub(crate) use signalfd::notice_children;
 pub(crate) use watchdog::{WatchdogArgs, succeed};
 
-use crate::host;
+use crate::host::{self, descriptor_limit};
 use apps::App;
 use containment::Containment;
 use error::LaunchError;

@@ -247,7 +247,7 @@ pub struct Thread {
     pub program: Vec<Op>,
 }
 
-/// Whether windows keep what threads were granted ([`multigrain_protocol::time_window`]).
+/// Whether windows keep what threads were granted ([`multigrain_protocol::window_length`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Windows {
     /// They do not.

@@ -7,7 +7,7 @@
 //! An unauthenticated connection costs a handshake's first answer, and what `rendezvous` allows connections that are not authenticated.
 
 mod handshake;
-mod pinned;
+mod pinned_certificates;
 mod records;
 mod traffic;
 
@@ -20,7 +20,7 @@ use core::fmt;
 use core::task::Poll;
 use handshake::{Established, Handshake, Side};
 use multigrain_types::NodeId;
-use pinned::Pinned;
+use pinned_certificates::Pinned;
 use rustix::io::Errno;
 use rustls::client::danger::ServerCertVerifier;
 use rustls::client::{

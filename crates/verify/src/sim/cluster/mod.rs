@@ -27,7 +27,7 @@ pub use content::{Content, FREED};
 pub(crate) use links::Even;
 pub use links::{LinkSpeed, Timing};
 use multigrain_protocol::invalidation_tree::TreeShape;
-use multigrain_protocol::time_window::{Estimator, Window, window};
+use multigrain_protocol::window_length::{Estimator, Window, window};
 use multigrain_protocol::{Input, Node, Turns, Words};
 use multigrain_types::{Access, MinipageId, NodeId, ThreadId};
 pub use network::Traffic;

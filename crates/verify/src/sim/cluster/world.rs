@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use multigrain_protocol::send_timing::{SendContext, SendTiming, send_timing};
 use multigrain_protocol::sync::Operand;
-use multigrain_protocol::time_window::Estimator;
+use multigrain_protocol::window_length::Estimator;
 use multigrain_protocol::{Attach, Message, PageMessage, Turns, World};
 use multigrain_types::{Access, MinipageId, NodeId, ThreadId};
 

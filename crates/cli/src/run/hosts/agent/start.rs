@@ -1,7 +1,6 @@
 //! The start of nodes on a host, by its agent: directory, program, addresses and sockets first, then the nodes.
 
 use super::super::super::containment::Containment;
-use super::super::super::descriptor_limit;
 use super::super::super::environment;
 use super::super::super::error::LaunchError;
 use super::super::super::listen::{self, ListenAt, Listener};
@@ -13,7 +12,7 @@ use super::super::super::stdin;
 use super::super::super::watchdog::Watchdog;
 use super::super::messages::{Found, JobDescription, PART};
 use super::*;
-use crate::host;
+use crate::host::{self, descriptor_limit};
 use multigrain_transport::interfaces::HostAddresses;
 use multigrain_transport::{Ports, Transport};
 use rustix::process::Rlimit;

@@ -1,9 +1,9 @@
 /*
- * shares.h - how evenly something contended was had: how often by each worker, and after what waits.
+ * contention.h - how evenly something contended was had: how often by each worker, and after what waits.
  * A worker counts in private memory and reports at the end; node 0 prints by node.
  */
-#ifndef APPS_SHARES_H
-#define APPS_SHARES_H
+#ifndef APPS_CONTENTION_H
+#define APPS_CONTENTION_H
 
 #include "app.h"
 

@@ -1,5 +1,5 @@
-/* shares.c - the counts of shares.h. */
-#include "shares.h"
+/* contention.c - the counts of contention.h. */
+#include "contention.h"
 
 #include <math.h>
 #include <stdio.h>
