@@ -12,7 +12,9 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 use support::script_hosts::{hosts, job, script, sorted};
-use support::{alive, asleep, does, launcher, not_tried, run, start, unique_time, wait_until};
+use support::{
+    alive, asleep, does, launcher, multigrain, not_tried, run, start, unique_time, wait_until,
+};
 
 /// Longer than a host may go unheard, with what it takes to end a job.
 const SOON: Duration = Duration::from_secs(5);
@@ -277,6 +279,22 @@ fn a_host_without_descriptors_says_so() {
     );
 }
 
+/// It has some of its own, and each of its nodes another socket.
+#[test]
+fn an_agent_needs_more_descriptors_and_the_doctor_says_so() {
+    for (nodes, least) in [(1, 21), (2, 26), (4, 34)] {
+        for limit in [least, least - 1] {
+            let options = format!("--hosts a,limit{limit}:{nodes}");
+            let mut doctor = multigrain();
+            doctor.args(["doctor", "--launcher-command"]).arg(hosts().join("ssh"));
+            let examined = run(doctor.args(options.split_whitespace()).env("HOSTS", hosts()));
+            let ran = run(job(&options, "").arg("true"));
+            let codes = if limit == least { [0, 0] } else { [78, 125] };
+            assert_eq!([examined.code, ran.code], codes.map(Some), "{limit}: {examined:?} {ran:?}");
+        }
+    }
+}
+
 /// An agent that starts one node after the other answers nothing meanwhile.
 #[test]
 fn a_host_may_take_longer_to_start_its_nodes_than_an_agent_may_be_silent() {
@@ -294,6 +312,15 @@ fn a_host_may_take_longer_to_look_at_its_files_than_an_agent_may_be_silent() {
     let ended = run(job("--hosts a,far", "").arg("true"));
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert!(ended.took > Duration::from_secs(6), "its directory is far away: {ended:?}");
+}
+
+/// As of a host with so many processes: its agent looks for those that nodes have left, once one has ended.
+#[test]
+fn a_host_may_take_longer_to_read_its_processes_than_an_agent_may_be_silent() {
+    let one_after_the_other = "[ $MULTIGRAIN_RANK = 1 ] || sleep 5; echo over";
+    let ended = run(&mut script("--hosts a,many:2", "", one_after_the_other));
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(ended.out.matches("over").count(), 3, "{ended:?}");
 }
 
 #[test]

@@ -4,6 +4,7 @@
 mod support;
 
 use rustix::process::{Pid, Signal, kill_process};
+use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 use support::script_hosts::{hosts, job, script};
@@ -132,6 +133,25 @@ fn a_host_that_vanishes_is_named_and_nothing_is_left_on_the_others() {
     assert!(ended.took < SOON);
     // Nobody was left there to end what nodes had forked: the launcher has that ended before it ends itself.
     assert_gone_within(Duration::from_secs(1), &time);
+}
+
+/// It does not see the end of its link then, and has no watchdog yet.
+#[test]
+fn an_agent_that_is_stopped_before_it_has_a_job_does_not_outlive_who_started_it() {
+    let agent = format!("{} agent <&0 & echo pid $!; wait", env!("CARGO_BIN_EXE_multigrain"));
+    let mut shell = Command::new("bash");
+    let shell = shell.args(["-c", &agent]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut shell = shell.spawn().unwrap();
+    let lines = BufReader::new(shell.stdout.take().unwrap()).lines().take(2);
+    let lines: Vec<String> = lines.map(Result::unwrap).collect();
+    assert!(lines.iter().any(|line| line.starts_with("multigrain agent, build ")), "{lines:?}");
+    let agent = lines.iter().find_map(|line| line.strip_prefix("pid ")).unwrap();
+    kill_process(Pid::from_raw(agent.parse().unwrap()).unwrap(), Signal::STOP).unwrap();
+    shell.kill().unwrap();
+    shell.wait().unwrap();
+    let status = format!("/proc/{agent}/stat");
+    let is_gone = || std::fs::read_to_string(&status).map_or(true, |stat| stat.contains(") Z "));
+    wait_until("it is gone", is_gone);
 }
 
 /// Its agent has greeted, and not said yet what it has found on its host: it beats while it looks.

@@ -12,6 +12,8 @@ const BESIDE_LINKS: u64 = 256;
 /// Of the launcher or an agent: a node's control channel, pipes and process descriptor; and its own. No less will do.
 const OF_EACH_NODE: u64 = 4;
 const OWN: u64 = 13;
+/// Of an agent besides: its channel, what it asks other hosts, the other socket that a node listens at.
+const OF_AGENT: u64 = 4;
 /// What it is advised to have besides.
 const SPARE: u64 = 17;
 /// Descriptors that the launcher needs at least for so many nodes of its host, or an agent for those of its own.
@@ -64,7 +66,8 @@ pub(super) fn check(needs: &Needs) -> Finding {
         )
     };
     let node = needed_by_node(needs.nodes);
-    let least = least_of_launcher(needs.here).max(u64::from(needs.nodes) + OWN);
+    let of_agent = if needs.by_agent { OF_AGENT } else { 0 };
+    let least = (least_of_launcher(needs.here) + of_agent).max(u64::from(needs.nodes) + OWN);
     let least = least + most.map_or(0, inherited);
     if is_most(most, least) {
         let limits =

@@ -39,6 +39,8 @@ pub(crate) struct Needs {
     /// Nodes of the job, and those of them on this host.
     pub(crate) nodes: u32,
     pub(crate) here: u32,
+    /// Whether an agent starts them.
+    pub(crate) by_agent: bool,
     /// Threads of each node.
     pub(crate) threads: u32,
     pub(crate) shared_bytes: u64,

@@ -88,9 +88,11 @@ fn look(args: &DoctorArgs) -> Result<Findings, LaunchError> {
     let far = shares.as_ref().is_some_and(|shares| shares.len() > 1);
     let nodes = |shares: &[Share]| shares.iter().map(Share::nodes).sum();
     let all = shares.as_deref().map_or_else(|| place.nodes_here(), nodes);
+    let by_agent = shares.is_some();
     let needs = |here| Needs {
         nodes: all,
         here,
+        by_agent,
         threads: place.threads.unwrap_or(config.threads),
         shared_bytes: place.shared.unwrap_or(config.memory.shared_bytes),
         far,

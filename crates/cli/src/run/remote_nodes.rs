@@ -103,13 +103,13 @@ impl Job<'_> {
                     self.facts.heard.insert(rank, heard);
                 }
             }
+            AgentEvent::Busy => {}
             AgentEvent::Failed { why, .. } => return Err(printable(&why)),
             AgentEvent::Examined(_)
             | AgentEvent::Listening(_)
             | AgentEvent::Connected(_)
             | AgentEvent::Prepared(_)
             | AgentEvent::Bound { .. }
-            | AgentEvent::Busy
             | AgentEvent::Started { .. } => {
                 return Err("its agent answers what was not asked".to_owned());
             }

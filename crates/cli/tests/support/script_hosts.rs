@@ -19,6 +19,7 @@ unheard) : | env -i bash -c "$*"; exit;;
 late) sleep 1;;
 bare) PATH=/usr/bin:/bin;;
 tight) ulimit -n 12;;
+limit*) for at in /proc/self/fd/*; do [ ${at##*/} -lt 3 ] || eval "exec ${at##*/}>&-"; done 2>/dev/null; ulimit -n ${host#limit};;
 liar)
     agent=${*#*\'}; agent=${agent%%\'*}
     build=$("$agent" --version); build=${build#*(}
@@ -26,6 +27,7 @@ liar)
     echo "multigrain agent, ${build%)}"; printf '\x0b\0\0\0\x31\xdb\xa4\x2b\x07\0\x08\e[31mred'; exec cat > /dev/null;;
 changes) first='head -c 300; head -c 1 | tr "\0-\377" "\1-\377\0"';;
 far) before="strace -f -o /dev/null -e trace=chdir -e inject=chdir:delay_enter=6000000";;
+many) before="strace -f -o /dev/null -e trace=getdents64 -e inject=getdents64:delay_enter=1500000";;
 mute) last="read -r banner; echo \"\$banner\"; exec sleep 600";;
 slow) before="strace -f -o /dev/null -e trace=execve -e inject=execve:delay_enter=900000";;
 locked) echo "Permission denied (publickey)." >&2; exit 255;;

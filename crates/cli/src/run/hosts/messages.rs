@@ -107,7 +107,7 @@ pub(in super::super) enum AgentEvent {
         near: Vec<String>,
         far: Vec<String>,
     },
-    /// It does what was asked for, which takes long, and answers nothing meanwhile.
+    /// It does what takes long, and answers nothing meanwhile.
     Busy,
     /// Process ids of its nodes, by rank.
     Started {

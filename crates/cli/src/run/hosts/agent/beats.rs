@@ -1,5 +1,5 @@
-//! Heartbeats of an agent while it does what may take long and answers nothing: it reads files that may be far away, or starts
-//! nodes one after the other. Its silence would be that of a link that is cut.
+//! Heartbeats of an agent while it does what may take long and answers nothing: it reads files that may be far away, or all of
+//! /proc, or starts nodes one after the other. Its silence would be that of a link that is cut.
 
 use super::super::channel::AgentChannel;
 use super::super::failure_detector::PERIOD;

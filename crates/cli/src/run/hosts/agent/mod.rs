@@ -32,7 +32,7 @@ use reachability::Reachability;
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, EventFlags};
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
-use rustix::process::{Signal, WaitOptions, waitpid};
+use rustix::process::{Signal, WaitOptions, set_parent_process_death_signal, waitpid};
 use start::{Contained, LocalNodes};
 use std::io;
 use std::ops::ControlFlow;
@@ -103,6 +103,8 @@ struct Flow {
 
 impl Agent {
     fn new() -> io::Result<Self> {
+        // If it is stopped before it has a watchdog: a link that ends is no end of a stopped process.
+        let _ = set_parent_process_death_signal(Some(Signal::KILL));
         let signals = Signals::block()?;
         let input = fcntl_dupfd_cloexec(io::stdin(), ABOVE_STANDARD)?;
         let output = fcntl_dupfd_cloexec(io::stdout(), ABOVE_STANDARD)?;
@@ -286,7 +288,7 @@ impl Agent {
             }
             Request::Signal(number) => {
                 let signal = Signal::from_named_raw(number);
-                signal.iter().for_each(|&signal| self.signal_all(signal));
+                signal.iter().for_each(|&signal| self.part().signal_all(signal));
             }
             Request::AwaitSuccessor { rank, pid } => {
                 let joins = self.held.iter_mut().find(|node| node.rank() == rank);
@@ -412,7 +414,7 @@ impl Agent {
 
     fn sweep(&mut self) {
         if self.phase == Phase::Serving {
-            self.kill_all();
+            self.sweep_part();
             self.phase = Phase::Sweeping { quiet_since: Instant::now() };
         }
     }
@@ -431,7 +433,7 @@ impl Agent {
     }
 
     fn end(mut self) {
-        self.kill_all();
+        self.part().kill_all();
         for node in &self.held {
             let _ = waitpid(Some(node.pid()), WaitOptions::NOHANG);
         }

@@ -3,6 +3,7 @@
 use super::super::super::leftovers;
 use super::super::super::watchdog::Watchdog;
 use super::Agent;
+use super::beats::beside_heartbeats;
 use super::held_node::HeldNode;
 use super::start::LocalNodes;
 use rustix::process::{Pid, Signal, kill_process};
@@ -24,8 +25,8 @@ impl Agent {
     pub(super) fn reap(&mut self) {
         if self.orphans.are_due() {
             self.tell_successors();
-            let known = self.known();
-            self.orphans.reap_but(&known);
+            let known = self.part().known();
+            beside_heartbeats(&mut self.channel, || self.orphans.reap_but(&known));
         }
     }
 
@@ -37,6 +38,24 @@ impl Agent {
         }
     }
 
+    /// Kills all nodes, and whom they have left, by which /proc is read whole.
+    pub(super) fn sweep_part(&mut self) {
+        let part = Part { held: &self.held, local: self.local.as_ref() };
+        beside_heartbeats(&mut self.channel, || part.kill_all());
+    }
+
+    pub(super) fn part(&self) -> Part<'_> {
+        Part { held: &self.held, local: self.local.as_ref() }
+    }
+}
+
+/// The processes of the job on this host.
+pub(super) struct Part<'a> {
+    held: &'a [HeldNode],
+    local: Option<&'a LocalNodes>,
+}
+
+impl Part<'_> {
     pub(super) fn signal_all(&self, signal: Signal) {
         self.held.iter().for_each(|node| node.signal(signal));
         if self.held.iter().any(HeldNode::has_successor) {
@@ -46,7 +65,7 @@ impl Agent {
 
     /// Children that are not left over.
     fn known(&self) -> Vec<Pid> {
-        let watchdog = self.local.iter().map(LocalNodes::watchdog).filter_map(Watchdog::pid);
+        let watchdog = self.local.map(LocalNodes::watchdog).into_iter().filter_map(Watchdog::pid);
         self.held.iter().map(HeldNode::pid).chain(watchdog).collect()
     }
 

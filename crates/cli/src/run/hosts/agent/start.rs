@@ -15,7 +15,7 @@ use super::*;
 use crate::host::{self, descriptor_limit};
 use multigrain_transport::interfaces::HostAddresses;
 use multigrain_transport::{Ports, Transport};
-use rustix::process::Rlimit;
+use rustix::process::{Rlimit, set_parent_process_death_signal};
 use std::ffi::{OsStr, OsString};
 use std::net::IpAddr;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -55,6 +55,8 @@ impl Contained {
     /// To be called while this process has one thread.
     pub(super) fn new(job: JobDescription) -> Result<Self, Refusal> {
         let containment = Containment::take(Ward::Agent, &job.part(), &job.mark(), job.nodes);
+        // Its watchdog ends it from now on if it has to be.
+        let _ = set_parent_process_death_signal(None);
         containment.map(|containment| Self { job, containment }).map_err(refusal)
     }
 
