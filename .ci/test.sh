@@ -11,7 +11,7 @@ cd "$(dirname "$0")/.."
 # the host (inject).
 ALONE="apps bench fairness hosts_networks inject scale service sysv_windows wakeup_suppression"
 # What takes longest begins first.
-LONGEST="c_api sysv paths deadlock nodes sysv_reports"
+LONGEST="c_api sysv paths slurm deadlock nodes sysv_reports"
 
 export PRINTED
 PRINTED=$(mktemp -d)

@@ -121,6 +121,15 @@ impl Site {
     }
 }
 
+/// Ends [`Site::serve`], also of a test that fails.
+struct EndOfService<'a>(&'a AtomicBool);
+
+impl Drop for EndOfService<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// The first word of a page as processes have it.
 fn counter(start: usize, page: usize) -> &'static AtomicU64 {
     let place: *const AtomicU64 = core::ptr::with_exposed_provenance(start + page * PAGE_BYTES);
@@ -165,6 +174,7 @@ fn what_processes_write_survives_that_pages_are_taken_away() {
     let site = Site::new();
     thread::scope(|scope| {
         scope.spawn(|| site.serve());
+        let _end = EndOfService(&site.ends);
         let (key, start) = site.attach();
         // Before the first fork, which has to be served.
         counter(start, 0).fetch_add(0, Ordering::SeqCst);
@@ -185,19 +195,18 @@ fn what_processes_write_survives_that_pages_are_taken_away() {
         // Each child makes half of its additions before it forks, and both make the other half.
         let all = 2 * (ROUNDS / 2 + 2 * (ROUNDS / 2)) as u64;
         assert_eq!(sum, all, "pages were taken away {taken} times");
-        site.exports.lock().sweep();
-        assert!(site.exports.lock().pieces(key, start) == [(start, BYTES)], "this process lives");
-        let detached = core::iter::from_fn(|| site.exports.lock().next_notification());
-        assert_eq!(
-            detached
-                .filter(|notification| matches!(notification, Notification::Detached { .. }))
-                .count(),
-            4
-        );
+        // Who serves takes what it is told of, too.
+        let mut exports = site.exports.lock();
+        exports.sweep();
+        assert!(exports.pieces(key, start) == [(start, BYTES)], "this process lives");
+        let told = core::iter::from_fn(|| exports.next_notification());
+        let is_detached =
+            |notification: &Notification| matches!(notification, Notification::Detached { .. });
+        assert_eq!(told.filter(is_detached).count(), 4);
+        drop(exports);
         let place = core::ptr::with_exposed_provenance_mut(start);
         // SAFETY: nobody uses it any more.
         unsafe { munmap(place, BYTES) }.unwrap();
-        site.ends.store(true, Ordering::Relaxed);
     });
 }
 
