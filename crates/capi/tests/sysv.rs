@@ -69,7 +69,8 @@ fn sites_are_on_many_hosts_as_nodes_are() {
     let linked = job("counts").output().unwrap();
     let said = String::from_utf8_lossy(&linked.stderr);
     assert_eq!((linked.status.code(), said.lines().count()), (Some(126), 1), "{said}");
-    assert!(said.contains("host a: ") && said.contains("is linked with Multigrain"), "{said}");
+    // Of the host that answers first.
+    assert!(said.starts_with("multigrain: host ") && said.contains("is linked with "), "{said}");
 }
 
 /// Each site said so itself, and the launcher its code.
