@@ -16,10 +16,22 @@ const OWN: u64 = 13;
 const OF_AGENT: u64 = 4;
 /// What it is advised to have besides.
 const SPARE: u64 = 17;
+
 /// Descriptors that the launcher needs at least for so many nodes of its host, or an agent for those of its own.
 fn least_of_launcher(nodes: u32) -> u64 {
     // The last of several has its listening socket until it is started.
     OF_EACH_NODE * u64::from(nodes) + OWN + u64::from(nodes > 1)
+}
+
+/// Descriptors that the launcher had better have.
+pub(crate) fn needed_by_launcher(nodes: u32) -> u64 {
+    least_of_launcher(nodes) + SPARE
+}
+
+/// Descriptors that a node of so many needs: for its links, for their timers where networks are emulated, and for its
+/// program.
+pub(crate) fn needed_by_node(nodes: u32) -> u64 {
+    2 * u64::from(nodes) + BESIDE_LINKS
 }
 
 /// Descriptors below a limit that this process was given besides the standard ones, as its children are.
@@ -31,17 +43,6 @@ fn inherited(limit: u64) -> u64 {
         is_below && is_passed_on(number)
     };
     numbers.filter(passed_on).count() as u64
-}
-
-/// Descriptors that it had better have.
-pub(crate) fn needed_by_launcher(nodes: u32) -> u64 {
-    least_of_launcher(nodes) + SPARE
-}
-
-/// Descriptors that a node of so many needs: for its links, for their timers where networks are emulated, and for its
-/// program.
-pub(crate) fn needed_by_node(nodes: u32) -> u64 {
-    2 * u64::from(nodes) + BESIDE_LINKS
 }
 
 /// Whether a child gets this descriptor, as who was given it itself.

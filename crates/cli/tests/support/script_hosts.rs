@@ -19,7 +19,7 @@ unheard) : | env -i bash -c "$*"; exit;;
 late) sleep 1;;
 bare) PATH=/usr/bin:/bin;;
 tight) ulimit -n 12;;
-limit*) for at in /proc/self/fd/*; do [ ${at##*/} -lt 3 ] || eval "exec ${at##*/}>&-"; done 2>/dev/null; ulimit -n ${host#limit};;
+limit*) for at in /proc/self/fd/*; do [ ${at##*/} -lt 3 ] || eval "exec ${at##*/}>&-"; done; ulimit -n ${host#limit};;
 liar)
     agent=${*#*\'}; agent=${agent%%\'*}
     build=$("$agent" --version); build=${build#*(}

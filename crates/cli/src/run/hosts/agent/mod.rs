@@ -414,7 +414,7 @@ impl Agent {
 
     fn sweep(&mut self) {
         if self.phase == Phase::Serving {
-            self.sweep_part();
+            self.kill_all();
             self.phase = Phase::Sweeping { quiet_since: Instant::now() };
         }
     }

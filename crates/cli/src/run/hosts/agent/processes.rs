@@ -39,7 +39,7 @@ impl Agent {
     }
 
     /// Kills all nodes, and whom they have left, by which /proc is read whole.
-    pub(super) fn sweep_part(&mut self) {
+    pub(super) fn kill_all(&mut self) {
         let part = Part { held: &self.held, local: self.local.as_ref() };
         beside_heartbeats(&mut self.channel, || part.kill_all());
     }

@@ -55,9 +55,10 @@ impl Contained {
     /// To be called while this process has one thread.
     pub(super) fn new(job: JobDescription) -> Result<Self, Refusal> {
         let containment = Containment::take(Ward::Agent, &job.part(), &job.mark(), job.nodes);
+        let containment = containment.map_err(refusal)?;
         // Its watchdog ends it from now on if it has to be.
         let _ = set_parent_process_death_signal(None);
-        containment.map(|containment| Self { job, containment }).map_err(refusal)
+        Ok(Self { job, containment })
     }
 
     /// Goes to the launcher's directory, and finds out what the launcher has to know.
