@@ -81,7 +81,8 @@ fn a_host_where_jobs_run_is_found_well_and_runs_one() {
 #[test]
 fn a_job_starts_with_as_few_descriptors_as_the_doctor_lets_pass() {
     // None but the standard ones, whatever this test was given; then two more.
-    let closed = r#"for at in /proc/self/fd/*; do [ ${at##*/} -lt 3 ] || eval "exec ${at##*/}>&-"; done"#;
+    let closed =
+        r#"for at in /proc/self/fd/*; do [ ${at##*/} -lt 3 ] || eval "exec ${at##*/}>&-"; done"#;
     for (given, first) in [(0, closed.to_owned()), (2, format!("{closed}; exec 3>&1 4>&1"))] {
         for (nodes, least) in [(1, 17), (2, 22), (4, 30), (16, 78)] {
             let least = least + given;
