@@ -14,6 +14,7 @@ use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use support::{
     Ended, alive, assert_gone_within, count, not_tried, run, start, unique_time, wait_until,
@@ -48,6 +49,20 @@ fn is_there(program: &str) -> bool {
         .any(|directory| Path::new(directory).join(program).exists())
 }
 
+/// A port for a daemon that binds it later: below those that the kernel gives to connections (32,768 and more), of
+/// which another test may have been given any by then.
+fn free_port() -> u16 {
+    static TRIED: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let tried = TRIED.fetch_add(1, Ordering::Relaxed);
+        let port = 20_000 + (std::process::id().wrapping_mul(40).wrapping_add(tried)) % 12_000;
+        let port = u16::try_from(port).unwrap();
+        if TcpListener::bind(("0.0.0.0", port)).is_ok() {
+            return port;
+        }
+    }
+}
+
 impl Cluster {
     /// None, and a line that says why, where there can be none.
     fn new(name: &str) -> Option<Self> {
@@ -66,10 +81,11 @@ impl Cluster {
         let cluster = Self { directory };
         cluster.configure();
         cluster.start();
-        let deadline = Instant::now() + Duration::from_secs(20);
+        let deadline = Instant::now() + Duration::from_secs(60);
         while cluster.idle() != HOSTS.len().to_string() {
             if Instant::now() > deadline {
-                return skip("Slurm's daemons do not come up here");
+                let said = cluster.complaints();
+                return skip(&format!("Slurm's daemons do not come up here: {said}"));
             }
             std::thread::sleep(Duration::from_millis(50));
         }
@@ -80,8 +96,6 @@ impl Cluster {
         let place = self.directory.display();
         let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
         let host = host.trim().split('.').next().unwrap();
-        let mut ports = [0; 4].map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).into_iter();
-        let mut port = || ports.next().unwrap().local_addr().unwrap().port();
         let mut text = format!(
             "ClusterName=mg\nSlurmctldHost={host}(127.0.0.1)\nAuthType=auth/munge\n\
              CryptoType=crypto/munge\nAuthInfo=socket={place}/munge.socket\nSlurmUser=root\n\
@@ -94,10 +108,10 @@ impl Cluster {
              SlurmctldLogFile={place}/ctld.log\nSlurmdLogFile={place}/%n.log\n\
              SlurmdParameters=config_overrides\nInactiveLimit=0\nKillWait=2\nWaitTime=0\n\
              SwitchType=switch/none\nTmpFS={place}/tmp-%n\n",
-            port()
+            free_port()
         );
         for name in HOSTS {
-            let at = format!("NodeHostname={host} NodeAddr=127.0.0.1 Port={}", port());
+            let at = format!("NodeHostname={host} NodeAddr=127.0.0.1 Port={}", free_port());
             writeln!(text, "NodeName={name} {at} CPUs=4 State=UNKNOWN").unwrap();
             fs::create_dir_all(self.directory.join(format!("spool-{name}"))).unwrap();
             fs::create_dir_all(self.directory.join(format!("tmp-{name}"))).unwrap();
@@ -142,6 +156,18 @@ impl Cluster {
             }
         }
         command
+    }
+
+    /// What its daemons have logged as errors.
+    fn complaints(&self) -> String {
+        let logs =
+            HOSTS.map(|name| format!("{name}.log")).into_iter().chain(["ctld.log".to_owned()]);
+        let complaints = logs.flat_map(|log| {
+            let text = fs::read_to_string(self.directory.join(&log)).unwrap_or_default();
+            let lines = text.lines().filter(|line| line.contains("error"));
+            lines.map(|line| format!("{log}: {line}")).collect::<Vec<_>>()
+        });
+        complaints.collect::<Vec<_>>().join("; ")
     }
 
     /// How many hosts wait for jobs.
