@@ -4,7 +4,7 @@
 use core::alloc::{GlobalAlloc, Layout};
 
 use mimalloc::MiMalloc;
-use multigrain_runtime::{address_reserve, out_of_memory};
+use multigrain_runtime::{allocation_reserve, out_of_memory};
 
 /// Asks once more where there was nothing, if addresses were kept back.
 pub(crate) struct Allocator;
@@ -16,7 +16,7 @@ fn or_end(layout: Layout, allocate: impl Fn() -> *mut u8) -> *mut u8 {
 
 fn or_again(allocate: impl Fn() -> *mut u8) -> *mut u8 {
     let place = allocate();
-    if place.is_null() && address_reserve::give() { allocate() } else { place }
+    if place.is_null() && allocation_reserve::give() { allocate() } else { place }
 }
 
 // SAFETY: all is mimalloc's, which keeps to the rules.
@@ -54,7 +54,7 @@ mod tests {
             asked.set(asked.get() + 1);
             if asked.get() == 2 { core::ptr::dangling_mut() } else { core::ptr::null_mut() }
         };
-        assert!(address_reserve::is_kept());
+        assert!(allocation_reserve::is_kept());
         assert!(!or_again(second).is_null());
         assert_eq!(asked.replace(9), 2);
         assert!(or_again(second).is_null(), "no reserve is kept any more");

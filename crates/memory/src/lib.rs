@@ -17,7 +17,7 @@
 compile_error!("multigrain-memory needs 64-bit Linux");
 
 mod access_path;
-pub mod address_reserve;
+pub mod allocation_reserve;
 mod areas;
 mod atomic_table;
 mod checksum;

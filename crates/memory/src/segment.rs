@@ -16,7 +16,7 @@ use multigrain_types::{AreaId, PAGE_BYTES, SegmentPolicy};
 use rustix::io::Errno;
 use rustix::mm::ProtFlags;
 
-use crate::address_reserve;
+use crate::allocation_reserve;
 use crate::atomic_table::ZeroTable;
 use crate::error::MemoryError;
 use crate::guard::Guard;
@@ -176,8 +176,8 @@ impl Segment {
 
     fn map_views(&self, area: &Area, protection: ProtFlags) -> Result<(), MemoryError> {
         let bytes = area.view_bytes();
-        if !address_reserve::is_kept()
-            && let Some(limit) = address_limit(address_reserve::BYTES)
+        if !allocation_reserve::is_kept()
+            && let Some(limit) = address_limit(allocation_reserve::BYTES)
         {
             return Err(MemoryError::AddressLimit { id: area.id, views: area.views(), limit });
         }

@@ -144,7 +144,7 @@ fn segments_left() -> usize {
 fn a_path_leaves_no_name_while_it_is_used() {
     let directory = std::env::temp_dir().join(format!("multigrain-path-{}", std::process::id()));
     std::fs::create_dir(&directory).unwrap();
-    let file = Object::temporary(&directory, 1 << 30).unwrap();
+    let file = Object::unnamed_file(&directory, 1 << 30).unwrap();
     assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 0);
     std::fs::remove_dir(&directory).unwrap();
     let segment = Object::own_system_v(1 << 30).unwrap();
@@ -166,7 +166,7 @@ fn a_size_that_no_path_has_is_refused() {
 #[test]
 fn a_directory_where_no_file_can_be_made_is_named_with_what_to_do() {
     for directory in ["/nonexistent", "/proc", "/etc/passwd"] {
-        let refused = Object::temporary(directory.as_ref(), PAGE);
+        let refused = Object::unnamed_file(directory.as_ref(), PAGE);
         let Err(error @ MemoryError::NoPath { call: "open", .. }) = refused else {
             panic!("{directory}: {refused:?}");
         };

@@ -134,8 +134,8 @@ fn an_adopted_segment_has_areas_in_its_place_only_and_each_address_once() {
 
 #[test]
 fn objects_are_whole_pages_and_segments_have_a_limit() {
-    assert!(matches!(Object::file(shm_file(5000)), Err(MemoryError::NotWholePages { .. })));
-    assert!(matches!(Object::file(shm_file(0)), Err(MemoryError::NotWholePages { .. })));
+    assert!(matches!(Object::named_file(shm_file(5000)), Err(MemoryError::NotWholePages { .. })));
+    assert!(matches!(Object::named_file(shm_file(0)), Err(MemoryError::NotWholePages { .. })));
     let address = private_memory(BYTES);
     for (address, bytes) in [(address + 8, 4096), (address, 4000), (address, 0)] {
         // SAFETY: private memory of this test, which is refused.

@@ -122,7 +122,7 @@ pub use deadlock::{handled_signals, joined_thread};
 pub use error::{Error, Unavailable};
 pub use heap::Policy;
 pub use job::{Entered, Here, Runtime, SiteHandler, runtime};
-pub use multigrain_memory::address_reserve;
+pub use multigrain_memory::allocation_reserve;
 pub use named_segments::{Rights, SegmentOptions, SegmentSharing, SegmentStat, SegmentUses};
 pub use node_programs::Programs;
 pub use program::ThreadFunction;

@@ -1,4 +1,4 @@
-//! The end of a node whose library is refused memory, after what was kept back for it ([`crate::address_reserve`]).
+//! The end of a node whose library is refused memory, after what was kept back for it ([`crate::allocation_reserve`]).
 
 #![expect(unsafe_code, reason = "the environment is read without an allocation")]
 

@@ -6,10 +6,10 @@
 //! | object | its bytes | under the guard uffd |
 //! |---|---|---|
 //! | [`Object::memfd`] | its own, zero at first | yes |
-//! | [`Object::temporary`] | its own, in a file without a name (ParADE 4.1) | as a file's |
+//! | [`Object::unnamed_file`] | its own, in a file without a name (ParADE 4.1) | as a file's |
 //! | [`Object::own_system_v`] | its own, in a System V segment (ParADE 4.2) | no |
 //! | [`Object::mdup`] | its own, in shared anonymous memory (ParADE 4.3) | yes |
-//! | [`Object::file`] | a file's | in /dev/shm only: the kernel guards no others |
+//! | [`Object::named_file`] | a file's | in /dev/shm only: the kernel guards no others |
 //! | [`Object::system_v`] | a System V segment's | no: the kernel does not guard them |
 //! | [`Object::adopt`] | those that the process has at an address, which stay there | yes |
 //!
@@ -38,11 +38,11 @@ use crate::layout::{VIEWS_BASE, VIEWS_END, index};
 
 mod adopted;
 mod duplicates;
-mod file;
 mod mdup;
 mod memfd;
+mod named_file;
 mod sysv;
-mod temporary;
+mod unnamed_file;
 
 /// The most bytes of an object of its own: as many as one view could address.
 pub const MOST_OBJECT_BYTES: u64 = (VIEWS_END - VIEWS_BASE) as u64;
@@ -104,7 +104,7 @@ impl Object {
     pub fn of_path(path: AccessPath, bytes: u64) -> Result<Self, MemoryError> {
         match path {
             AccessPath::Memfd => Self::memfd(bytes),
-            AccessPath::File => Self::temporary(&std::env::temp_dir(), bytes),
+            AccessPath::File => Self::unnamed_file(&std::env::temp_dir(), bytes),
             AccessPath::SystemV => Self::own_system_v(bytes),
             AccessPath::Mdup => Self::mdup(bytes),
         }
@@ -124,8 +124,8 @@ impl Object {
     /// # Errors
     /// A size out of range, more than `ulimit -f` allows, a directory where no file can be made, or a file
     /// system without holes or room.
-    pub fn temporary(directory: &Path, bytes: u64) -> Result<Self, MemoryError> {
-        Ok(Self(Box::new(temporary::Temporary::new(directory, bytes)?)))
+    pub fn unnamed_file(directory: &Path, bytes: u64) -> Result<Self, MemoryError> {
+        Ok(Self(Box::new(unnamed_file::UnnamedFile::new(directory, bytes)?)))
     }
 
     /// Bytes of its own in a System V segment, which is gone from the system's list already.
@@ -148,8 +148,8 @@ impl Object {
     ///
     /// # Errors
     /// The file is empty or does not fill its last page, or a failing system call.
-    pub fn file(file: OwnedFd) -> Result<Self, MemoryError> {
-        Ok(Self(Box::new(file::File::new(file)?)))
+    pub fn named_file(file: OwnedFd) -> Result<Self, MemoryError> {
+        Ok(Self(Box::new(named_file::NamedFile::new(file)?)))
     }
 
     /// The System V segment of that id, attached until the object is dropped.

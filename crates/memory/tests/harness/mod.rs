@@ -129,9 +129,9 @@ impl Origin {
         match self {
             Self::Path(path) => Object::of_path(path, bytes).expect("an object of a path"),
             Self::TemporaryInMemory => {
-                Object::temporary("/dev/shm".as_ref(), bytes).expect("an object of a new file")
+                Object::unnamed_file("/dev/shm".as_ref(), bytes).expect("an object of a new file")
             }
-            Self::File => Object::file(shm_file(bytes)).expect("an object of a file"),
+            Self::File => Object::named_file(shm_file(bytes)).expect("an object of a file"),
             Self::SystemV => system_v(bytes),
             Self::Adopted => adopt(private_memory(bytes), bytes),
         }

@@ -2,7 +2,7 @@
 
 mod access;
 mod diffs;
-mod dynamic;
+mod dynamic_home;
 mod fetch;
 mod migrate;
 mod notice;

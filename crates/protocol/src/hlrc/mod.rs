@@ -20,7 +20,7 @@
 //! | `copy/diffs` | releases, diffs and their acknowledgements |
 //! | `copy/notice` | write notices: invalidation |
 //! | `copy/migrate` | the home migrates at a barrier |
-//! | `copy/dynamic` | dynamic homes: what is sent to the former home |
+//! | `copy/dynamic_home` | dynamic homes: what is sent to the former home |
 //! | `state`, `event` | the states and events; `send`: the messages |
 //!
 //! Each concern has a table for the home and one for a copy away from it, one row an arc.

@@ -10,8 +10,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use stateright::Model;
 
-use super::litmus::Outcome;
 use super::model::{Action, JobModel};
+use super::sequential_consistency::Outcome;
 use super::state::State;
 
 /// The reachable states of a job, by number.

@@ -6,16 +6,16 @@
 //!   the nodes act on. Page tables are the world's own, so what a thread may do is never asked of
 //!   the engine under test.
 //! - `properties`: what holds in every state, checked by stateright. `graph`: deadlock, livelock
-//!   and litmus outcomes, which are properties of the reachable graph. [`litmus`]: sequential
+//!   and litmus outcomes, which are properties of the reachable graph. [`sequential_consistency`]: sequential
 //!   consistency by definition. [`trace`]: counterexamples for people.
 
 pub mod action;
 pub mod configurations;
 pub(crate) mod graph;
-pub mod litmus;
 pub mod model;
 pub mod program;
 mod properties;
+pub mod sequential_consistency;
 pub mod state;
 mod sync_calls;
 pub mod trace;
@@ -103,7 +103,7 @@ fn check_graph(model: &JobModel, report: &mut Report) -> Option<Counterexample> 
         return None;
     }
     report.outcomes = graph.outcomes.len();
-    let allowed = litmus::sequential_outcomes(&model.job);
+    let allowed = sequential_consistency::outcomes(&model.job);
     let differ: Vec<_> = graph.outcomes.symmetric_difference(&allowed).collect();
     (!differ.is_empty()).then(|| Counterexample {
         property: format!("the outcomes are those of sequential consistency, but for {differ:?}"),

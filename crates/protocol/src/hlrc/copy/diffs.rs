@@ -2,7 +2,7 @@
 
 use multigrain_types::Access;
 
-use super::dynamic;
+use super::dynamic_home;
 use crate::context::{EngineContext, Illegal};
 use crate::effect::{Effect, Effects};
 use crate::hlrc::event::FlushEvent;
@@ -173,7 +173,7 @@ pub(super) fn away(
                 acknowledge(context, *writer, *flush, out);
                 return Ok(());
             });
-            dynamic::forward_diff(context, away.home, (*writer, *flush), epoch, out);
+            dynamic_home::forward_diff(context, away.home, (*writer, *flush), epoch, out);
         }
 
         // What no correct peer sends: a diff to a node that is not the home, and where homes are dynamic an

@@ -2,7 +2,7 @@
 
 use multigrain_types::Access;
 
-use super::dynamic;
+use super::dynamic_home;
 use crate::context::{EngineContext, Illegal};
 use crate::effect::{Effect, Effects};
 use crate::hlrc::event::FetchEvent;
@@ -34,7 +34,7 @@ pub(super) fn at_home(
         (
             E::Fetch { requester, zero: false, waits: true },
             at @ (Exclusive | Clean | Released | Transferred { .. }),
-        ) if dynamic::follows(at, moves, context, epoch) && *requester != context.me => {
+        ) if dynamic_home::follows(at, moves, context, epoch) && *requester != context.me => {
             if at == Exclusive {
                 let (minipage, from, to) = (context.minipage, Access::ReadWrite, Access::ReadOnly);
                 out.push(Effect::Protect { minipage, from, to });
@@ -138,8 +138,8 @@ pub(super) fn away(
             wait.wake(out);
             return Ok(Some(Copy::Home { home: Home::Exclusive, moves: away.moves }));
         }
-        (E::HomeTransfer, Fetching(wait)) if dynamic::may_take(wait, context) => {
-            let home = dynamic::take(wait, context, epoch, out);
+        (E::HomeTransfer, Fetching(wait)) if dynamic_home::may_take(wait, context) => {
+            let home = dynamic_home::take(wait, context, epoch, out);
             return Ok(Some(Copy::Home { home, moves: away.moves }));
         }
         // The requester does not know of a migration, of a transfer, or of a first touch. Every node that was

@@ -10,7 +10,7 @@ pub type Outcome = Vec<Vec<Content>>;
 
 /// The outcomes of all interleavings on one memory. Operations that move copies do nothing here.
 #[must_use]
-pub fn sequential_outcomes(job: &Job) -> BTreeSet<Outcome> {
+pub fn outcomes(job: &Job) -> BTreeSet<Outcome> {
     let mut outcomes = BTreeSet::new();
     let threads = job.threads.len();
     let first = Interleaving {
@@ -90,7 +90,7 @@ mod tests {
             .minipage(1, 1)
             .thread(0, &[Op::Write(0, 1), Op::Read(1)])
             .thread(1, &[Op::Write(1, 1), Op::Read(0)]);
-        let outcomes = sequential_outcomes(&job);
+        let outcomes = outcomes(&job);
         let expected = [[0, 1], [1, 0], [1, 1]].map(|[a, b]| vec![vec![a], vec![b]]);
         assert_eq!(outcomes, expected.into_iter().collect());
     }

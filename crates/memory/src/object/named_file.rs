@@ -11,12 +11,12 @@ use super::{Backing, Over, map_file};
 use crate::error::MemoryError;
 
 #[derive(Debug)]
-pub(super) struct File {
+pub(super) struct NamedFile {
     file: OwnedFd,
     bytes: u64,
 }
 
-impl File {
+impl NamedFile {
     /// The file keeps its length: a page that it ends in would lose what is written behind its end.
     pub(super) fn new(file: OwnedFd) -> Result<Self, MemoryError> {
         let failed = |errno| MemoryError::System { call: "fstat", address: 0, bytes: 0, errno };
@@ -28,7 +28,7 @@ impl File {
     }
 }
 
-impl Backing for File {
+impl Backing for NamedFile {
     fn bytes(&self) -> u64 {
         self.bytes
     }

@@ -18,12 +18,12 @@ use crate::descriptor::placed;
 use crate::error::MemoryError;
 
 #[derive(Debug)]
-pub(super) struct Temporary {
+pub(super) struct UnnamedFile {
     file: OwnedFd,
     bytes: u64,
 }
 
-impl Temporary {
+impl UnnamedFile {
     pub(super) fn new(directory: &Path, bytes: u64) -> Result<Self, MemoryError> {
         let bytes = whole_pages(bytes)?;
         let failed = |call| move |errno| refused(call, bytes, errno);
@@ -86,7 +86,7 @@ fn refused(call: &'static str, bytes: u64, errno: Errno) -> MemoryError {
     MemoryError::NoPath { path: AccessPath::File, call, bytes, errno, remedy }
 }
 
-impl Backing for Temporary {
+impl Backing for UnnamedFile {
     fn bytes(&self) -> u64 {
         self.bytes
     }
