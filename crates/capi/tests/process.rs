@@ -551,3 +551,20 @@ fn a_limit_of_stacks_that_lets_no_thread_start_is_named() {
     // Where there is room for such stacks, or no such limit may be set, nothing is tested.
     assert!(ended.code == Some(0) || ended.err.contains("lower it (ulimit -s)"), "{ended:?}");
 }
+
+/// What it has to send is more than a link holds, or waits for acknowledgements of a node that has left.
+#[test]
+fn a_node_that_leaves_has_said_all_it_was_asked_for() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "asked_for_at_the_end");
+    for transport in ["unix", "tcp"] {
+        for (pages, options) in
+            [("20000", &[][..]), ("8", &["--handshake"]), ("512", &["--handshake"])]
+        {
+            for nodes in [3, 4] {
+                let setting = Setting { transport, options, ..Setting::nodes(nodes) };
+                run_well(&launcher(), &setting, &program, &[pages]);
+            }
+        }
+    }
+}

@@ -270,7 +270,7 @@ fn flooded_job(time: Duration) {
     assert!(refused > 500, "a flood of {refused} is none");
     let lines = told.own_lines();
     assert!(lines.iter().all(|line| line.contains("refused a connection from ")), "{lines:#?}");
-    // Whoever comes is the same stranger, or has gone before anybody looks.
+    // Whoever comes is the same outsider, or has gone before anybody looks.
     assert!((1..=2).contains(&lines.len()), "{lines:#?}");
     println!("{refused} connections were refused, in {} lines", lines.len());
 }

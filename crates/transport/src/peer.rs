@@ -332,12 +332,22 @@ impl Peer {
         }
     }
 
+    /// BYE has been queued, and the link has not taken it.
+    pub(crate) fn is_leaving(&self) -> bool {
+        lock(&self.sending).phase == Phase::Leaving
+    }
+
     /// Nothing more is received. A peer that left still gets what is queued, and our BYE.
     pub(crate) fn end(&self, reason: &LostReason, waiting: &Waiting) {
         let mut sending = lock(&self.sending);
         self.lost.store(true, Ordering::Relaxed);
         match reason {
-            LostReason::Left => self.rewatch(&mut sending, waiting),
+            LostReason::Left => {
+                let done = sending.outbox.parts_are_free(self.port());
+                if self.follow_up(&mut sending, done, waiting).is_ok() {
+                    self.rewatch(&mut sending, waiting);
+                }
+            }
             LostReason::Died
             | LostReason::Failed(_)
             | LostReason::Violation(_)

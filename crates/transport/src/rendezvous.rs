@@ -341,17 +341,17 @@ impl Rendezvous {
                 self.refuse(&one, why);
                 continue;
             }
-            one.is_stranger = unauthenticated::is_stranger(&*one.link, &self.peers);
-            self.make_room(one.is_stranger);
+            one.is_outsider = unauthenticated::is_outsider(&*one.link, &self.peers);
+            self.make_room(one.is_outsider);
             let progress = self.advance(&mut one)?;
             self.settle(one, progress)?;
         }
         Ok(())
     }
 
-    fn make_room(&mut self, is_stranger: bool) {
-        let most = unauthenticated::most(self.identity.nodes, is_stranger);
-        if let Some(oldest) = self.pending.take_oldest_of(most, is_stranger) {
+    fn make_room(&mut self, is_outsider: bool) {
+        let most = unauthenticated::most(self.identity.nodes, is_outsider);
+        if let Some(oldest) = self.pending.take_oldest_of(most, is_outsider) {
             self.refuse(&oldest, Refusal::TooMany);
         }
     }

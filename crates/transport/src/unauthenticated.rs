@@ -39,9 +39,9 @@ pub(crate) fn handshake_timeout(nodes: u16) -> Duration {
     PATIENCE + PATIENCE_FOR_EACH * nodes.into()
 }
 
-/// Unauthenticated connections at once in a job of so many nodes: of strangers, or of the hosts of nodes.
-pub(crate) fn most(nodes: u16, is_stranger: bool) -> usize {
-    if is_stranger { MOST } else { MOST + usize::from(nodes) }
+/// Unauthenticated connections at once in a job of so many nodes: of outsiders, or of the hosts of nodes.
+pub(crate) fn most(nodes: u16, is_outsider: bool) -> usize {
+    if is_outsider { MOST } else { MOST + usize::from(nodes) }
 }
 
 /// Where a connection is from that describes itself so, if it is from a network.
@@ -51,7 +51,7 @@ fn origin(description: &str) -> Option<IpAddr> {
 }
 
 /// Whether a connection comes from where no node of the job is.
-pub(crate) fn is_stranger(link: &dyn Link, peers: &[Address]) -> bool {
+pub(crate) fn is_outsider(link: &dyn Link, peers: &[Address]) -> bool {
     let Some(from) = origin(&link.describe()) else { return false };
     !peers.iter().any(|peer| matches!(peer, Address::Tcp(at) if at.ip().to_canonical() == from))
 }

@@ -19,6 +19,7 @@ conformance! {
     a_part_is_not_sent_before_the_one_before_it_is_acknowledged
     in_parts_both_directions_at_once_arrive_whole_and_frames_keep_their_order
     a_node_that_leaves_has_said_all_though_it_went_in_parts
+    a_node_that_has_left_keeps_no_other_from_leaving_whose_parts_it_does_not_acknowledge
     encrypted_links_carry_parts_as_well
 }
 
@@ -100,6 +101,12 @@ fn a_part_is_not_sent_before_the_one_before_it_is_acknowledged(family: Family) {
     let bytes = pattern(3 * PART + 5);
     let (mut there, mut here) = (Log::with_memory(bytes.len()), Log::default());
     send_memory(&one, 1, placed(1), &bytes);
+    let since = Instant::now();
+    one.wait_for_room(NodeId(1));
+    assert!(
+        since.elapsed() >= Duration::from_millis(1),
+        "there is room in the link, and nothing that may go"
+    );
     for parts in 1..=3 {
         receive_all(&other, &mut there);
         let (known, unknown) = there.placed.split_at(parts * PART);
@@ -184,4 +191,22 @@ fn a_node_that_leaves_has_said_all_though_it_went_in_parts(family: Family) {
     });
     assert_eq!(there.lost, [(NodeId(0), LostReason::Left)]);
     assert!(there.placed == bytes);
+}
+
+fn a_node_that_has_left_keeps_no_other_from_leaving_whose_parts_it_does_not_acknowledge(
+    family: Family,
+) {
+    let [one, other] = pair(family, Some(PART), false);
+    let bytes = pattern(10 * PART);
+    let mut there = Log::with_memory(bytes.len());
+    send_memory(&one, 1, placed(1), &bytes);
+    other.leave();
+    one.leave();
+    assert!(one.says_goodbye() && !other.says_goodbye());
+    std::thread::scope(|scope| {
+        scope.spawn(|| Log::default().until(&one, |log| !log.lost.is_empty()));
+        there.until(&other, |log| !log.lost.is_empty());
+    });
+    assert_eq!(there.lost, [(NodeId(0), LostReason::Left)]);
+    assert!(!one.says_goodbye());
 }

@@ -29,7 +29,7 @@ pub(super) enum Caller {
 
 /// Who is no node: it costs one line, however often it comes, and whatever it says.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum Stranger {
+enum Outsider {
     User(String),
     At(IpAddr),
     /// It had gone.
@@ -39,7 +39,7 @@ enum Stranger {
 /// What a line is about.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum About {
-    Stranger(Stranger),
+    Outsider(Outsider),
     /// Somebody on a host of the job, or whom the line does not name: the node that has refused it, and why.
     Reason(usize, String),
 }
@@ -76,8 +76,8 @@ impl Refused {
             return None;
         }
         let about = match from {
-            Some((_, stranger)) if !is_here => About::Stranger(stranger),
-            None if text.contains(UNKNOWN) => About::Stranger(Stranger::Unknown),
+            Some((_, outsider)) if !is_here => About::Outsider(outsider),
+            None if text.contains(UNKNOWN) => About::Outsider(Outsider::Unknown),
             _ => {
                 let why = text.split_once(": ").map_or(&*text, |(_, why)| why);
                 About::Reason(rank, why.to_owned())
@@ -114,17 +114,17 @@ impl Refused {
     }
 }
 
-/// Who was turned away, and which stranger that is if it is one, if the line names it.
-fn caller(text: &str) -> Option<(Caller, Stranger)> {
+/// Who was turned away, and which outsider that is if it is one, if the line names it.
+fn caller(text: &str) -> Option<(Caller, Outsider)> {
     let (_, rest) = text.split_once("refused a connection from ")?;
     let (who, _) = rest.split_once(": ")?;
     if let Some(process) = who.strip_prefix("process ") {
         let (process, user) = process.split_once(" of user ")?;
-        return Some((Caller::Process(process.parse().ok()?), Stranger::User(user.to_owned())));
+        return Some((Caller::Process(process.parse().ok()?), Outsider::User(user.to_owned())));
     }
     let address: SocketAddr = who.parse().ok()?;
     let address = address.ip().to_canonical();
-    Some((Caller::At(address), Stranger::At(address)))
+    Some((Caller::At(address), Outsider::At(address)))
 }
 
 #[cfg(test)]
@@ -164,7 +164,7 @@ mod tests {
                 let text = format!("refused a connection from {address}: {said}");
                 assert_eq!(refused.receive(0, text, SOON, is_node), None);
             }
-            // A stranger's one line waits.
+            // An outsider's one line waits.
             assert_eq!(refused.end(false).len(), if own { 0 } else { 1 });
             let text = format!("refused a connection from {address}: it has another secret");
             assert_eq!(refused.receive(0, text, SOON, is_node).is_some(), own);
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stranger_costs_one_line() {
+    fn an_outsider_costs_one_line() {
         let mut refused = Refused::default();
         let mut receive = |rank, who: &str, why: &str, own| {
             let text = format!("refused a connection from {who}: {why}");

@@ -491,9 +491,9 @@ fn a_job_is_not_over_before_it_is_known_how_its_nodes_ended() {
 }
 
 /// Numbers from a seed (Knuth's linear congruential generator).
-struct Dice(u64);
+struct RandomFacts(u64);
 
-impl Dice {
+impl RandomFacts {
     fn below(&mut self, bound: usize) -> usize {
         self.0 =
             self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -546,19 +546,19 @@ impl Dice {
             host: self.maybe(2, |_| "b".to_owned()),
             init,
             left: self.one_in(2),
-            lost: self.maybe(3, |dice| Loss {
-                at: dice.time(),
-                rank: dice.below(6),
-                text: dice.text(),
+            lost: self.maybe(3, |random| Loss {
+                at: random.time(),
+                rank: random.below(6),
+                text: random.text(),
             }),
             closed: self.one_in(2),
             fatal: self.maybe(8, Self::text),
-            crash: self.maybe(8, |dice| (dice.signal(), dice.text())),
+            crash: self.maybe(8, |random| (random.signal(), random.text())),
             memory_kills: self.maybe(8, Self::text),
-            end: self.maybe(2, |dice| End {
-                at: ms(dice.below(3_000) as u64),
+            end: self.maybe(2, |random| End {
+                at: ms(random.below(3_000) as u64),
                 order,
-                status: dice.status(),
+                status: random.status(),
             }),
         }
     }
@@ -568,10 +568,13 @@ impl Dice {
         Facts {
             nodes: (0..nodes).map(|order| self.node(order)).collect(),
             join_errors: self
-                .maybe(4, |dice| (dice.below(nodes), dice.text()))
+                .maybe(4, |random| (random.below(nodes), random.text()))
                 .into_iter()
                 .collect(),
-            heard: self.maybe(2, |dice| (dice.below(nodes), dice.time())).into_iter().collect(),
+            heard: self
+                .maybe(2, |random| (random.below(nodes), random.time()))
+                .into_iter()
+                .collect(),
             races: self.below(3),
             forwarded: self.maybe(4, Self::signal),
             join_wait: ms(self.below(2_000) as u64),
@@ -584,12 +587,12 @@ impl Dice {
 #[test]
 fn whatever_is_said_of_nodes_a_verdict_is_whole_and_comes() {
     for seed in 0..50_000 {
-        let mut dice = Dice(seed);
-        let facts = dice.facts();
+        let mut random = RandomFacts(seed);
+        let facts = random.facts();
         let well = |node: &NodeFacts| {
             node.is_over() && node.end.is_some_and(|end| end.status == Status::Exited(0))
         };
-        for now in [Duration::ZERO, dice.time(), Duration::from_secs(3_600)] {
+        for now in [Duration::ZERO, random.time(), Duration::from_secs(3_600)] {
             match judge(&facts, now) {
                 Decision::Over(Verdict { code: 0, .. }) => {
                     assert!(facts.nodes.iter().all(well), "{seed}: success: {facts:?}");

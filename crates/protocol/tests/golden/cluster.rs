@@ -98,8 +98,8 @@ impl Cluster {
 
     /// One input to one node.
     pub(crate) fn try_input(&mut self, node: u16, input: Input) -> Result<(), Violation> {
-        let mut desk = TestWorld { me: NodeId(node), hub: &mut self.hub };
-        self.nodes[usize::from(node)].step(input, &mut desk)
+        let mut world = TestWorld { me: NodeId(node), hub: &mut self.hub };
+        self.nodes[usize::from(node)].step(input, &mut world)
     }
 
     /// A thread's fault; the thread has the number of its node.

@@ -230,12 +230,12 @@ impl Driver {
     }
 
     /// All nodes have come to the end: says goodbye, and reads what the peers still say.
-    pub(crate) fn leave(&self, at_most: core::time::Duration) {
+    pub(crate) fn leave(&self, idle: core::time::Duration) {
         self.membership().leave();
         let leaving = LinkThread::leaving();
         self.mesh().leave();
         drop(leaving);
-        self.receiver.receive_goodbyes(self.mesh(), &mut NodeSink::new(self), at_most);
+        self.receiver.exchange_goodbyes(self.mesh(), &mut NodeSink::new(self), idle);
         self.mesh().wake();
         self.engine.windows().ring();
     }

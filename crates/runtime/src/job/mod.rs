@@ -53,8 +53,8 @@ use rustix::process::getpid;
 use services::{NodeServices, Shared};
 pub use sysv_sites::{Here, SiteHandler};
 
-/// How long a leaving node waits for its peers' goodbyes; all have passed the barrier.
-const GOODBYE_DEADLINE: Duration = Duration::from_secs(1);
+/// How long a leaving node waits for goodbyes while nothing comes or goes; all have passed the barrier.
+const GOODBYE_DEADLINE: Duration = Duration::from_secs(10);
 
 /// A node of a job.
 #[derive(Debug)]

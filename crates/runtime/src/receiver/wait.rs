@@ -5,6 +5,7 @@ use std::time::Duration;
 #[cfg(feature = "mutants")]
 use multigrain_protocol::mutants;
 use multigrain_transport::{Mesh, Sink, Timeout};
+use multigrain_types::NodeId;
 
 use super::kept_claim::WATCH_MICROS;
 use super::parking::StoodBy;
@@ -154,11 +155,22 @@ impl Receiver {
         }
         lock(&self.claim).end(|| mesh.resume_wakeups());
     }
-    /// Reads what the peers still say, up to their ends of stream or for so long: a socket closed with
-    /// unread bytes would look like a death to them.
-    pub(crate) fn receive_goodbyes(&self, mesh: &Mesh, sink: &mut dyn Sink, at_most: Duration) {
-        let end = std::time::Instant::now() + at_most;
-        while mesh.links_alive() > 0 && std::time::Instant::now() < end {
+    /// Reads what the peers still say, up to their ends of stream: a socket closed with unread bytes would look like a
+    /// death to them, as one would on which this node's own goodbye has not gone. Gives up when nothing has come or gone for so long.
+    pub(crate) fn exchange_goodbyes(&self, mesh: &Mesh, sink: &mut dyn Sink, idle: Duration) {
+        let traffic = || {
+            let unsent: usize =
+                (0..mesh.nodes()).map(|node| mesh.waiting_bytes(NodeId(node))).sum();
+            (mesh.links_alive(), mesh.counters().bytes_received, unsent)
+        };
+        let (mut before, mut since) = (traffic(), std::time::Instant::now());
+        while mesh.links_alive() > 0 || mesh.says_goodbye() {
+            let now = traffic();
+            if now != before {
+                (before, since) = (now, std::time::Instant::now());
+            } else if since.elapsed() >= idle {
+                return;
+            }
             if self.role.try_take() {
                 mesh.suppress_wakeups(multigrain_transport::Receiver::Sleeps);
                 mesh.receive(sink, Timeout::Millis(20));

@@ -24,7 +24,7 @@ pub(super) fn accept(site: &'static Site, runtime: &'static Runtime, way: Listen
             Err(Errno::INTR | Errno::CONNABORTED) => continue,
             Err(errno) => end(&format!("the site takes no more calls: {errno}; raise ulimit -n")),
         };
-        // Strangers that say nothing cost no more than these: of more only what the program has forked comes in.
+        // Connections that say nothing cost no more than these: of more only what the program has forked comes in.
         if NEW.load(Ordering::Relaxed) >= MOST_NEW && !is_ours(&socket) {
             continue;
         }

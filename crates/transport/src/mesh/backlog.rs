@@ -11,6 +11,8 @@ use std::sync::atomic::Ordering;
 const MOST_ANSWERS: usize = 1 << 30;
 /// How long to wait for a link before looking again whether somebody else has made room.
 const GLANCE: Duration = Duration::from_millis(100);
+/// The same where parts wait for acknowledgements, which whoever receives takes.
+const ACKNOWLEDGED: Duration = Duration::from_millis(1);
 
 impl Mesh {
     /// Bytes of this node's memory that wait for a peer to take them.
@@ -29,9 +31,14 @@ impl Mesh {
     /// Any thread may; meanwhile somebody else has to receive, or both nodes may wait for ever.
     pub fn wait_for_room(&self, to: NodeId) {
         let Some(peer) = self.peer(to) else { return };
-        let timeout = Timespec::try_from(GLANCE).ok();
+        // What waits for an acknowledgement has room.
+        let (glance, flags) = match peer.has_backlog() {
+            true => (GLANCE, PollFlags::OUT),
+            false => (ACKNOWLEDGED, PollFlags::empty()),
+        };
+        let timeout = Timespec::try_from(glance).ok();
         let link = peer.link().map(|link| link.readiness());
-        let mut link: Vec<_> = link.iter().map(|fd| PollFd::new(fd, PollFlags::OUT)).collect();
+        let mut link: Vec<_> = link.iter().map(|fd| PollFd::new(fd, flags)).collect();
         let _ = poll(&mut link, timeout.as_ref());
         peer.flush(&self.waiting);
     }

@@ -165,6 +165,11 @@ impl Mesh {
         self.peers().filter(|peer| peer.has_link() && peer.is_alive()).count()
     }
 
+    /// Whether a peer has not been told goodbye yet, after [`Mesh::leave`]: what was queued before it goes first.
+    pub fn says_goodbye(&self) -> bool {
+        self.peers().any(Peer::is_leaving)
+    }
+
     /// What went over the links so far.
     pub fn counters(&self) -> Counters {
         self.peers().fold(self.tally.read(), |all, peer| all.plus(&peer.tally().read()))

@@ -1,6 +1,6 @@
 //! What follows a header, and the pieces of a frame that wait for the link.
 
-use crate::frame_header::Header;
+use crate::frame_header::{BYE, Header};
 use crate::span::{Raw, Span};
 
 /// The bytes that follow a header.
@@ -70,6 +70,11 @@ impl Piece {
             Self::Memory { start, len } => Span::at(start.0, *len),
             Self::Owned(bytes) => Span::of(bytes),
         }
+    }
+
+    /// Whether it is a goodbye, which nothing may follow.
+    pub(crate) fn is_goodbye(&self) -> bool {
+        matches!(self, Self::Header(bytes) if Header::decode(bytes).is_ok_and(|it| it.kind == BYE))
     }
 
     /// Whether it may not leave yet.

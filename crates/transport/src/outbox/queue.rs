@@ -115,10 +115,14 @@ impl Queue {
         self.push_piece(part, cause);
     }
 
-    /// A header that passes the parts that wait.
+    /// A header that passes the parts that wait, and the goodbye: if that has begun, it does not go.
     pub(super) fn push_before_parts(&mut self, header: [u8; Header::BYTES], cause: Cause) {
-        let at =
-            self.pieces.iter().position(|entry| entry.piece.awaits()).unwrap_or(self.pieces.len());
+        let says_goodbye = self.pieces.back().is_some_and(|last| last.piece.is_goodbye());
+        let at = self.pieces.iter().position(|entry| entry.piece.awaits());
+        let at = at.unwrap_or(self.pieces.len() - usize::from(says_goodbye));
+        if at == 0 && self.sent > 0 {
+            return;
+        }
         let entry = Entry::new(Piece::Header(header), cause);
         self.bytes += entry.bytes();
         self.answers += entry.answers;
@@ -134,6 +138,11 @@ impl Queue {
             }
         }
         false
+    }
+
+    /// The peer acknowledges no more parts: none waits for that.
+    pub(super) fn parts_are_free(&mut self) {
+        while self.part_taken() {}
     }
 
     /// Whether something may leave now.

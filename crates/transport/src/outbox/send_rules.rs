@@ -19,6 +19,9 @@
 //! (1) In one message, one system call. (2) It goes now, says that more follows, and the frame begins the
 //! next one. With a queue, a batch stays behind it, and what `goes now` is its end.
 //! An outbox that is told a length of parts sends longer payloads by `stop_and_wait`: through the queue, behind all else.
+//! Only then there are `take_part` (an acknowledgement: deferred frames join the queue, and it passes the parts that wait
+//! and the goodbye), `part_taken` and `parts_are_free` (parts may go, and the queue as far as it fits). A frame of the
+//! transport's own (`send_own`) goes as `send` does.
 //!
 //! Invariants: frames leave in the order of the calls, but that one may stand for two. Nothing here waits
 //! or locks: the caller has the lock of the peer, and watches for room while there is a queue.
@@ -115,8 +118,11 @@ impl Outbox {
         self.push(&header.encode(), Payload::None, port)
     }
 
-    /// A part of the peer's is here: that goes before the parts of this node's own.
+    /// A part of the peer's is here: that goes before the parts of this node's own. So there is a queue, behind which
+    /// nothing is deferred.
     pub(crate) fn take_part(&mut self, from: u16, port: Port<'_>) -> Result<(), Errno> {
+        self.queue.push(self.deferred.as_slice(), Payload::None, cause(port));
+        self.deferred.clear();
         self.queue.push_before_parts(stop_and_wait::taken(from).encode(), cause(port));
         self.flush(port)
     }
@@ -126,6 +132,12 @@ impl Outbox {
         let was_due = self.queue.part_taken();
         self.flush(port)?;
         Ok(was_due)
+    }
+
+    /// The peer has left, and acknowledges no parts any more.
+    pub(crate) fn parts_are_free(&mut self, port: Port<'_>) -> Result<(), Errno> {
+        self.queue.parts_are_free();
+        self.flush(port)
     }
 
     /// A frame without payload for which nobody waits.

@@ -5,12 +5,13 @@
 use super::batch::*;
 use super::*;
 use crate::counters::Tally;
-use crate::frame_header::{BATCH, Header};
+use crate::frame_header::{BATCH, BYE, Header, PART_TAKEN};
 use crate::handshake::Refusal;
 use crate::link::{Close, Link};
 use crate::reply_bound::ReplyBound;
 use crate::span::{self, Span};
 use crate::tap::FrameTap;
+use core::num::NonZeroUsize;
 use core::task::Poll;
 use multigrain_types::NodeId;
 use rustix::fd::BorrowedFd;
@@ -291,4 +292,47 @@ fn what_is_cleared_is_gone() {
     assert_eq!(rig.link.sent.lock().unwrap().len(), 1, "but for what the link had taken");
     assert!(!rig.outbox.has_backlog());
     assert_eq!(rig.replies.bytes(), 0);
+}
+
+/// A part of the peer's is acknowledged while frames are deferred and the link is full.
+#[test]
+fn nothing_is_deferred_behind_an_acknowledgement_that_waits() {
+    let mut rig = Rig::new(0);
+    rig.defer(1);
+    rig.with(|out, port| out.take_part(3, port));
+    rig.send(2, 900);
+    rig.link.room.store(Header::BYTES * 2 + 450, Ordering::Relaxed);
+    rig.with(Outbox::flush);
+    rig.flush_deferred();
+    rig.link.room.store(NO_END, Ordering::Relaxed);
+    rig.flush_deferred();
+    rig.with(Outbox::flush);
+    let whole = rig.link.sent.lock().unwrap().concat();
+    // That of an acknowledgement is 0.
+    assert_eq!(subjects(&whole), [1, 0, 2]);
+}
+
+#[test]
+fn an_acknowledgement_goes_before_the_goodbye_or_not_at_all() {
+    let goodbye = Header { kind: BYE, from: 3, ..Header::default() };
+    for (taken, kinds) in [(0, &[PART_TAKEN, BYE][..]), (7, &[BYE])] {
+        let mut rig = Rig::new(taken);
+        rig.with(|out, port| out.send_own(&goodbye, port));
+        rig.with(|out, port| out.take_part(3, port));
+        rig.link.room.store(NO_END, Ordering::Relaxed);
+        rig.with(Outbox::flush);
+        let whole = rig.link.sent.lock().unwrap().concat();
+        let headers = whole.chunks(Header::BYTES).map(|bytes| Header::decode(bytes).unwrap().kind);
+        assert_eq!(headers.collect::<Vec<_>>(), kinds);
+    }
+}
+
+#[test]
+fn parts_wait_for_no_acknowledgement_of_a_peer_that_has_left() {
+    let mut rig = Rig::new(NO_END);
+    rig.outbox = Outbox::new(NonZeroUsize::new(100));
+    rig.send(1, 950);
+    assert!(rig.outbox.has_backlog() && !rig.outbox.waits_for_room());
+    rig.with(Outbox::parts_are_free);
+    assert!(!rig.outbox.has_backlog());
 }

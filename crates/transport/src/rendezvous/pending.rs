@@ -28,7 +28,7 @@ pub(super) struct Pending {
     pub(super) said: [u8; HELLO_BYTES],
     pub(super) have: usize,
     /// It was accepted, and is not from a host of the job.
-    pub(super) is_stranger: bool,
+    pub(super) is_outsider: bool,
     /// Its key in the epoll set, and what it is watched for there.
     pub(super) watched: Option<(u64, EventFlags)>,
 }
@@ -60,7 +60,7 @@ pub(super) enum Received {
 
 impl Pending {
     pub(super) fn new(link: Box<dyn Link>, stage: Stage) -> Self {
-        Self { link, stage, said: [0; HELLO_BYTES], have: 0, is_stranger: false, watched: None }
+        Self { link, stage, said: [0; HELLO_BYTES], have: 0, is_outsider: false, watched: None }
     }
 
     pub(super) fn until(&self) -> Option<Instant> {

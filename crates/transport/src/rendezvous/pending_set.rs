@@ -107,9 +107,9 @@ impl PendingSet {
         epoll::delete(&self.set, one.link.readiness()).map_err(TransportError::system("epoll_ctl"))
     }
 
-    /// Takes out the oldest that was accepted, if there are so many, of strangers or of the hosts of the job.
-    pub(super) fn take_oldest_of(&mut self, most: usize, strangers: bool) -> Option<Pending> {
-        let mut of_kind = self.accepted.iter().filter(|(_, one)| one.is_stranger == strangers);
+    /// Takes out the oldest that was accepted, if there are so many, of outsiders or of the hosts of the job.
+    pub(super) fn take_oldest_of(&mut self, most: usize, outsiders: bool) -> Option<Pending> {
+        let mut of_kind = self.accepted.iter().filter(|(_, one)| one.is_outsider == outsiders);
         let oldest = of_kind.next().map(|(&key, _)| key)?;
         let many = of_kind.count() + 1 >= most;
         if many { self.accepted.remove(&oldest) } else { None }
