@@ -152,7 +152,7 @@ fn write_page(directory: &Path, name: &str, command: Command) -> Result<()> {
         table(&mut more, "EXIT STATUS", MEANINGS);
         more.control("SH", ["ENVIRONMENT"]);
         more.text([roman(
-            "The launcher sets these for every node, but for the last three, which are its own. All but the contract, which \
+            "The launcher sets these for every node, those of options where they are given, but for the last three, which are its own. All but the contract, which \
              is RANK, NODES, JOB, SECRET_FD, PEERS, LISTEN_FD, CONTROL_FD and PROGRAMS, may also be set by the user; options \
              win over them. A name that is nearly one of them is named on stderr.",
         )]);

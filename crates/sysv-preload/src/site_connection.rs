@@ -366,6 +366,7 @@ fn exchange_uncancelled(
             close_socket(socket);
             if errno == libc::ENOSYS {
                 await_end();
+                end_cut_off();
             }
             Err(errno)
         }
@@ -377,6 +378,17 @@ fn await_end() {
     let time = libc::timespec { tv_sec: 3, tv_nsec: 0 };
     // SAFETY: a time, and no place for what is left of it.
     unsafe { libc::syscall(libc::SYS_nanosleep, &raw const time, null_mut::<libc::timespec>()) };
+}
+
+/// The site lives, or its job would have ended this process: the way there was cut. What was asked for may have been done or not, so a
+/// call that failed would be no true answer.
+fn end_cut_off() -> ! {
+    const LINE: &[u8] =
+        b"multigrain: a process was cut off from its site in the middle of a call, and ends\n";
+    // SAFETY: bytes and their length.
+    unsafe { libc::write(libc::STDERR_FILENO, LINE.as_ptr().cast(), LINE.len()) };
+    // SAFETY: ends this process; nothing of the program is run.
+    unsafe { libc::_exit(exit_codes::PEER_LOST.into()) }
 }
 
 /// Announces a fork, if the process has segments.

@@ -201,6 +201,7 @@ pub(crate) fn a_check_of_nothing_is_said_to_be_one() {
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert_eq!(ended.err.lines().count(), 1, "{ended:?}");
     assert!(ended.err.contains("nothing to check: no memory of this job"), "{ended:?}");
+    assert!(ended.err.contains("--consistency lazy-release"), "{ended:?}");
     let setting = Setting { nodes: 1, consistency: "lazy-release", ..setting };
     let ended = support::run(&launcher(), &setting, &as_program(&dir), &arguments);
     assert_eq!((ended.code, ended.err.lines().count()), (Some(0), 1), "{ended:?}");

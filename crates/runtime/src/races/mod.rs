@@ -228,7 +228,7 @@ impl<'a> Races<'a> {
         let first = self.platform.me() == NodeId(0);
         if self.are_checked() && !self.platform.tables().is_relaxed() && first {
             self.platform.launcher().note(&format!(
-                "{NO_RACES_CHECKED}: no memory of this job is release consistent (--consistency)"
+                "{NO_RACES_CHECKED}: no memory of this job is release consistent; run it with --consistency lazy-release"
             ));
         }
     }
