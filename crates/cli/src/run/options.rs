@@ -117,7 +117,7 @@ pub(super) struct NodeArgs {
     pub(super) consistency: Option<Consistency>,
 
     /// Reports bytes of release-consistent memory that two nodes write without synchronization, with their
-    /// address and their allocation; the exit code is then 66. A write that does not change a
+    /// address and their allocation; the exit code is then 66, unless the program itself fails. A write that does not change a
     /// byte is not seen. Costs time. Without =WHICH the first of each allocation is a line, and at the end
     /// how many more there were of it. Where there were none, a line at the end says so, and what was not checked: reads,
     /// threads of one node, sequentially consistent memory.
