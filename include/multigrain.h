@@ -212,7 +212,7 @@ int mg_elements(void *array, size_t count, void **out);
 /*
  * One contiguous block divided into minipages of `grain` bytes; grain is rounded up to whole
  * pages. grain >= bytes makes the whole block one minipage. MG_ELIMIT: a minipage, of whatever call, has
- * 1 GiB at most. A release-consistent minipage has 512 KiB at most.
+ * 1 GiB at most. A release-consistent minipage has 512 KiB at most: of a larger grain it has those.
  */
 void *mg_malloc_grain(size_t bytes, size_t grain);
 /*
@@ -223,7 +223,8 @@ void *mg_malloc_grain(size_t bytes, size_t grain);
  *   larger ones are contiguous, begin a page, and each of their pages is a minipage. A release
  *   costs by the minipages written since the last one: many small ones would make it dear.
  * With a grain, an allocation of up to the grain is one minipage of its own, and a larger one is
- * divided into minipages of the grain, rounded up to whole pages. A release-consistent minipage has 512 KiB at most.
+ * divided into minipages of the grain, rounded up to whole pages. A release-consistent minipage has 512 KiB at most:
+ * of a larger grain it has those.
  */
 void *mg_malloc_with(size_t bytes, size_t grain, enum mg_consistency consistency);
 /*

@@ -568,3 +568,12 @@ fn a_node_that_leaves_has_said_all_it_was_asked_for() {
         }
     }
 }
+
+#[test]
+fn one_of_several_threads_joins_that_call_mg_init_at_once() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "init_at_once");
+    for nodes in [1, 3] {
+        run_well(&launcher(), &Setting::nodes(nodes), &program, &[]);
+    }
+}

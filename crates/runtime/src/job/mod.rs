@@ -109,8 +109,11 @@ impl Runtime {
     /// [`Error::Child`].
     pub fn join() -> Result<&'static Runtime, Error> {
         let _inside = Inside::new();
+        /// Held by the thread that joins.
+        static JOINS: std::sync::Mutex<()> = std::sync::Mutex::new(());
         child::refuse()?;
-        if RUNTIME.get().is_some() {
+        let joins = JOINS.try_lock();
+        if RUNTIME.get().is_some() || joins.is_err() {
             return Err(Error::AlreadyInitialized);
         }
         out_of_memory::joins();
