@@ -85,6 +85,7 @@ impl Areas {
         self.in_state(id, RETIRED)
     }
 
+    #[inline]
     fn in_state(&self, id: AreaId, state: u32) -> Option<Mapped> {
         let record = self.records.get(id.0 as usize)?;
         if record.state.load(Ordering::SeqCst) != state {

@@ -78,6 +78,7 @@ pub enum SendTiming {
 /// `counts_by_flush` says whether acknowledgements of a minipage's diffs are counted by flush, which they
 /// are not under dynamic homes (ADR 11).
 #[must_use]
+#[inline]
 pub fn send_timing(
     message: Message,
     context: SendContext,
@@ -114,6 +115,7 @@ pub fn send_timing(
 }
 
 /// One acknowledgement for two, of diffs of one flush.
+#[inline]
 fn merged(
     last: Message,
     message: Message,

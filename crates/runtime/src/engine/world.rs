@@ -125,6 +125,7 @@ impl<'a> RealWorld<'a> {
     }
 
     /// When a message goes, `last` being the last of the batch for the same node.
+    #[inline]
     fn send_timing(
         &self,
         message: Message,
