@@ -75,7 +75,7 @@ enum mg_error {
     MG_EINVAL = -1,    /* an argument is wrong: NULL, zero, out of range */
     MG_ENOMEM = -2,    /* no memory, or the job's shared size is used up */
     MG_ENOTINIT = -3,  /* mg_init was not called, or mg_finalize was */
-    MG_EAGAIN = -4,    /* mg_init was called already */
+    MG_EAGAIN = -4,    /* mg_init was called already, or another thread is in it */
     MG_ENODE = -5,     /* no such node */
     MG_ENOTSHARED = -6,/* the address is not shared memory, or not the start of an allocation */
     MG_ELIMIT = -7,    /* too many minipages, views, areas, threads or ids; a line on stderr names the limit */

@@ -156,7 +156,7 @@ fn a_site_serves_while_its_program_is_stopped() {
 
 /// Whether the call was made nobody knows: it fails in no way that a program could go on with.
 #[test]
-fn a_process_that_is_cut_off_from_its_site_ends_with_a_line() {
+fn a_process_that_has_lost_its_site_ends_with_a_line() {
     if !may() {
         return;
     }
@@ -165,7 +165,7 @@ fn a_process_that_is_cut_off_from_its_site_ends_with_a_line() {
     let setting = Setting { options: &["--sysv"], ..Setting::nodes(1) };
     let ended = run(&launcher(), &setting, &program, &[]);
     assert_eq!((ended.code, ended.out.as_str()), (Some(75), ""), "{ended:?}");
-    assert!(ended.err.contains("was cut off from its site"), "{ended:?}");
+    assert!(ended.err.contains("has lost its site"), "{ended:?}");
     assert_eq!(ended.err.lines().count(), 2, "{ended:?}");
 }
 

@@ -366,7 +366,7 @@ fn exchange_uncancelled(
             close_socket(socket);
             if errno == libc::ENOSYS {
                 await_end();
-                end_cut_off();
+                end_without_site();
             }
             Err(errno)
         }
@@ -380,11 +380,13 @@ fn await_end() {
     unsafe { libc::syscall(libc::SYS_nanosleep, &raw const time, null_mut::<libc::timespec>()) };
 }
 
-/// The site lives, or its job would have ended this process: the way there was cut. What was asked for may have been done or not, so a
-/// call that failed would be no true answer.
-fn end_cut_off() -> ! {
+/// Nobody has ended this process with its site: the way there was cut, or the job is over and this process is what it has left. Its
+/// memory and its semaphores are lost to it, and what it asked for may have been done or not: no error would be a true answer.
+fn end_without_site() -> ! {
     const LINE: &[u8] =
-        b"multigrain: a process was cut off from its site in the middle of a call, and ends\n";
+        b"multigrain: a process has lost its site, with its segments and semaphores, and ends\n";
+    // Where nobody reads stderr, SIGPIPE is not to be the process's end, nor to run a handler of the program.
+    let _no_signals = Blocked::new();
     // SAFETY: bytes and their length.
     unsafe { libc::write(libc::STDERR_FILENO, LINE.as_ptr().cast(), LINE.len()) };
     // SAFETY: ends this process; nothing of the program is run.

@@ -22,6 +22,8 @@ pub struct Counters {
     pub parts_acknowledged: u64,
     /// Messages that the link did not take at once, whole.
     pub frames_queued: u64,
+    /// Bytes of such messages that the links took later.
+    pub bytes_flushed: u64,
 }
 
 impl Counters {
@@ -35,6 +37,7 @@ impl Counters {
             bytes_placed_early: self.bytes_placed_early + more.bytes_placed_early,
             parts_acknowledged: self.parts_acknowledged + more.parts_acknowledged,
             frames_queued: self.frames_queued + more.frames_queued,
+            bytes_flushed: self.bytes_flushed + more.bytes_flushed,
         }
     }
 }
@@ -51,6 +54,7 @@ pub(crate) struct Tally {
     bytes_placed_early: AtomicU64,
     parts_acknowledged: AtomicU64,
     frames_queued: AtomicU64,
+    bytes_flushed: AtomicU64,
 }
 
 fn add(counter: &AtomicU64, more: u64) {
@@ -73,6 +77,11 @@ impl Tally {
     /// A message that was sent has to wait for room.
     pub(crate) fn queued(&self) {
         add(&self.frames_queued, 1);
+    }
+
+    /// So many bytes of what waited have been taken.
+    pub(crate) fn flushed(&self, bytes: usize) {
+        add(&self.bytes_flushed, bytes as u64);
     }
 
     pub(crate) fn received(&self, frames: u64, bytes: u64) {
@@ -98,6 +107,7 @@ impl Tally {
             bytes_placed_early: self.bytes_placed_early.load(Ordering::Relaxed),
             parts_acknowledged: self.parts_acknowledged.load(Ordering::Relaxed),
             frames_queued: self.frames_queued.load(Ordering::Relaxed),
+            bytes_flushed: self.bytes_flushed.load(Ordering::Relaxed),
         }
     }
 }

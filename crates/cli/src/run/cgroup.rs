@@ -3,11 +3,9 @@
 //!
 //! While the launcher lives it is a child subreaper, so such a process becomes its child. The group serves the
 //! watchdog after the launcher was killed. Two things escape both: a process that moves itself to another group,
-//! and a launcher and a watchdog that are killed at the same moment (ADR 34). The group of such a job is removed, once it is
-//! empty, by the next job: who has made a group keeps its directory locked (flock), so one that is not is nobody's.
+//! and a launcher and a watchdog that are killed at the same moment (ADR 34).
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use std::fs::{self, File};
 use std::io::Read;
@@ -25,8 +23,6 @@ pub(super) struct Cgroup {
     path: PathBuf,
     /// The launcher's own.
     parent: PathBuf,
-    /// Its directory, locked, if this process has made it.
-    _lock: Option<File>,
 }
 
 impl Cgroup {
@@ -36,24 +32,19 @@ impl Cgroup {
         let own = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
         let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
         let parent = mounts.lines().find_map(|mount| directory(mount, own))?;
-        Some(Self { path: parent.join(format!("multigrain-{job}")), parent, _lock: None })
+        Some(Self { path: parent.join(format!("multigrain-{job}")), parent })
     }
 
     /// Makes it; none where none may be made, or it has no `cgroup.kill`.
-    pub(super) fn made(mut self) -> Option<Self> {
-        remove_abandoned(&self.parent);
-        // Until it is locked, another job may take it for nobody's.
-        while !self.path.exists() {
-            fs::create_dir(&self.path).ok()?;
-            self._lock = locked(&self.path, FlockOperation::LockExclusive);
-        }
+    pub(super) fn made(self) -> Option<Self> {
+        fs::create_dir(&self.path).ok()?;
         self.path.join("cgroup.kill").exists().then_some(self)
     }
 
     /// The group of this directory, which another process has made.
     pub(super) fn at(path: &Path) -> Self {
         let parent = path.parent().unwrap_or(path).to_path_buf();
-        Self { path: path.to_path_buf(), parent, _lock: None }
+        Self { path: path.to_path_buf(), parent }
     }
 
     /// Its directory.
@@ -87,24 +78,6 @@ impl Cgroup {
             .filter(|entry| entry.file_name().to_string_lossy().starts_with(&prefix))
             .for_each(|entry| remove_by(&entry.path(), deadline));
         remove_by(&self.path, deadline);
-    }
-}
-
-/// The directory, locked until it is dropped; none if it is gone, or may not be.
-fn locked(path: &Path, how: FlockOperation) -> Option<File> {
-    let directory = File::open(path).ok()?;
-    flock(&directory, how).ok()?;
-    Some(directory)
-}
-
-/// Removes the empty groups of jobs whose launcher and watchdog were killed at once.
-fn remove_abandoned(parent: &Path) {
-    let groups = fs::read_dir(parent).into_iter().flatten().flatten();
-    for group in groups.filter(|it| it.file_name().to_string_lossy().starts_with("multigrain-")) {
-        let lock = locked(&group.path(), FlockOperation::NonBlockingLockExclusive);
-        if lock.is_some() {
-            let _ = rustix::fs::rmdir(group.path());
-        }
     }
 }
 
@@ -160,26 +133,6 @@ mod tests {
         Cgroup::at(&at("multigrain-5")).remove();
         let left = fs::read_dir(&parent).unwrap().map(|entry| entry.unwrap().file_name());
         assert_eq!(left.collect::<Vec<_>>(), ["multigrain-57-0"]);
-        fs::remove_dir_all(parent).unwrap();
-    }
-
-    #[test]
-    fn an_empty_group_that_nobody_has_locked_is_removed_by_the_next_job() {
-        let parent = std::env::temp_dir().join(format!("abandoned-{}", std::process::id()));
-        let at = |name: &str| parent.join(name);
-        for name in ["multigrain-1", "multigrain-2/multigrain-3", "multigrain-4", "other"] {
-            fs::create_dir_all(at(name)).unwrap();
-        }
-        let lock = locked(&at("multigrain-4"), FlockOperation::LockExclusive);
-        assert!(lock.is_some());
-        remove_abandoned(&parent);
-        let left = fs::read_dir(&parent).unwrap().map(|entry| entry.unwrap().file_name());
-        let mut left: Vec<_> = left.collect();
-        left.sort();
-        assert_eq!(left, ["multigrain-2", "multigrain-4", "other"]);
-        drop(lock);
-        remove_abandoned(&parent);
-        assert!(!at("multigrain-4").exists());
         fs::remove_dir_all(parent).unwrap();
     }
 

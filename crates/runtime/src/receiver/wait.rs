@@ -5,7 +5,6 @@ use std::time::Duration;
 #[cfg(feature = "mutants")]
 use multigrain_protocol::mutants;
 use multigrain_transport::{Mesh, Sink, Timeout};
-use multigrain_types::NodeId;
 
 use super::kept_claim::WATCH_MICROS;
 use super::parking::StoodBy;
@@ -159,9 +158,8 @@ impl Receiver {
     /// death to them, as one would on which this node's own goodbye has not gone. Gives up when nothing has come or gone for so long.
     pub(crate) fn exchange_goodbyes(&self, mesh: &Mesh, sink: &mut dyn Sink, idle: Duration) {
         let traffic = || {
-            let unsent: usize =
-                (0..mesh.nodes()).map(|node| mesh.waiting_bytes(NodeId(node))).sum();
-            (mesh.links_alive(), mesh.counters().bytes_received, unsent)
+            let counters = mesh.counters();
+            (mesh.links_alive(), counters.bytes_received, counters.bytes_flushed)
         };
         let (mut before, mut since) = (traffic(), std::time::Instant::now());
         while mesh.links_alive() > 0 || mesh.says_goodbye() {

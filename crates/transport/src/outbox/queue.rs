@@ -115,14 +115,14 @@ impl Queue {
         self.push_piece(part, cause);
     }
 
-    /// A header that passes the parts that wait, and the goodbye: if that has begun, it does not go.
+    /// A header that passes the parts that wait. Where none does, nothing may stand before what was offered to the link
+    /// (an encrypting one has sealed it), nor behind the goodbye: it does not go, and the peer sends its parts when that has come.
     pub(super) fn push_before_parts(&mut self, header: [u8; Header::BYTES], cause: Cause) {
-        let says_goodbye = self.pieces.back().is_some_and(|last| last.piece.is_goodbye());
         let at = self.pieces.iter().position(|entry| entry.piece.awaits());
-        let at = at.unwrap_or(self.pieces.len() - usize::from(says_goodbye));
-        if at == 0 && self.sent > 0 {
+        if at.is_none() && self.pieces.back().is_some_and(|last| last.piece.is_goodbye()) {
             return;
         }
+        let at = at.unwrap_or(self.pieces.len());
         let entry = Entry::new(Piece::Header(header), cause);
         self.bytes += entry.bytes();
         self.answers += entry.answers;

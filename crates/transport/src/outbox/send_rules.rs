@@ -19,8 +19,8 @@
 //! (1) In one message, one system call. (2) It goes now, says that more follows, and the frame begins the
 //! next one. With a queue, a batch stays behind it, and what `goes now` is its end.
 //! An outbox that is told a length of parts sends longer payloads by `stop_and_wait`: through the queue, behind all else.
-//! Only then there are `take_part` (an acknowledgement: deferred frames join the queue, and it passes the parts that wait
-//! and the goodbye), `part_taken` and `parts_are_free` (parts may go, and the queue as far as it fits). A frame of the
+//! Only then there are `take_part` (an acknowledgement: deferred frames join the queue, and it passes the parts that wait;
+//! none follows a goodbye), `part_taken` and `parts_are_free` (parts may go, and the queue as far as it fits). A frame of the
 //! transport's own (`send_own`) goes as `send` does.
 //!
 //! Invariants: frames leave in the order of the calls, but that one may stand for two. Nothing here waits
@@ -198,6 +198,7 @@ impl Outbox {
             // pieces are vouched for by the caller of send until they are sent.
             let taken = unsafe { send_spans(port.link, &mut spans) }?;
             self.queue.advance(taken);
+            port.tally.flushed(taken);
             self.weigh(port);
             if taken < asked {
                 break;
