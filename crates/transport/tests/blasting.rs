@@ -21,6 +21,7 @@ conformance! {
     a_node_that_leaves_has_said_all_though_it_went_in_parts
     a_node_that_has_left_keeps_no_other_from_leaving_whose_parts_it_does_not_acknowledge
     encrypted_links_carry_parts_as_well
+    encrypted_nodes_with_parts_under_way_leave_in_any_order
 }
 
 /// Two nodes that send payloads in parts of this length, or as streams.
@@ -196,7 +197,35 @@ fn a_node_that_leaves_has_said_all_though_it_went_in_parts(family: Family) {
 fn a_node_that_has_left_keeps_no_other_from_leaving_whose_parts_it_does_not_acknowledge(
     family: Family,
 ) {
-    let [one, other] = pair(family, Some(PART), false);
+    leave_with_parts_under_way(family, false);
+}
+
+fn encrypted_nodes_with_parts_under_way_leave_in_any_order(family: Family) {
+    leave_with_parts_under_way(family, family == Family::Tcp);
+    // Node 0 has parts to acknowledge while its goodbye waits behind more than a link takes, and so has node 1.
+    let meshes = pair(family, Some(PART), family == Family::Tcp);
+    let bytes = pattern(4 << 20);
+    for (peer, mesh) in [(1, &meshes[0]), (0, &meshes[1])] {
+        send_memory(mesh, peer, placed(1), &bytes[..10 * PART]);
+        for part in bytes.chunks(PART).cycle().take(1 << 15) {
+            mesh.send_bytes(NodeId(peer), header(8, 2), part).unwrap();
+        }
+        mesh.leave();
+        assert!(mesh.says_goodbye());
+    }
+    std::thread::scope(|scope| {
+        for mesh in &meshes {
+            scope.spawn(|| {
+                let mut log = Log::with_memory(10 * PART);
+                log.until(mesh, |log| !log.lost.is_empty() && !mesh.says_goodbye());
+                assert_eq!((log.lost[0].1.clone(), log.lost.len()), (LostReason::Left, 1));
+            });
+        }
+    });
+}
+
+fn leave_with_parts_under_way(family: Family, tls: bool) {
+    let [one, other] = pair(family, Some(PART), tls);
     let bytes = pattern(10 * PART);
     let mut there = Log::with_memory(bytes.len());
     send_memory(&one, 1, placed(1), &bytes);
