@@ -317,7 +317,7 @@ fuzz_target!(|data: &[u8]| {
         } else {
             let from = NodeId((me.0 + 1 + u16::from(op >> 2) % (NODES - 1)) % NODES);
             if relaxed && op & 0x80 != 0 {
-                Input::WriteNotices { from, notices: write_notices(&mut input) }
+                Input::WriteNotices { from, notices: Box::new(write_notices(&mut input)) }
             } else {
                 let Some(message) = spelled(&words(&mut input, op & 2 != 0)) else { continue };
                 // The receiver lets no other through.

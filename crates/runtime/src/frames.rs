@@ -41,11 +41,14 @@ pub(crate) fn header_of_run(message: Message, run: Run) -> Header {
 pub(crate) fn message_of(header: &Header) -> Result<(Message, Option<Run>), String> {
     let words = words_of(header);
     let words = Words { flags: words.flags & !COMPRESSED, ..words };
-    let first = Words { extra: 0, ..words };
-    let of_run = Message::from_words(&first).ok().filter(Message::goes_in_runs);
-    let (message, behind) = match of_run {
-        Some(message) => (message, words.extra),
-        None => (Message::from_words(&words).map_err(|error| error.to_string())?, 0),
+    // About more than one minipage only what leaves `extra` unused can be.
+    let of_run = || {
+        let first = Message::from_words(&Words { extra: 0, ..words }).ok();
+        first.filter(Message::goes_in_runs).map(|message| (message, words.extra))
+    };
+    let (message, behind) = match Message::from_words(&words) {
+        Ok(message) => (message, 0),
+        Err(error) => of_run().ok_or_else(|| error.to_string())?,
     };
     if header.flags & COMPRESSED != 0 && message.attach() != Attach::Page {
         return Err(format!("{message:?}, which has no contents, compressed"));

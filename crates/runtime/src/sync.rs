@@ -294,7 +294,10 @@ impl Synchronization {
         // Two that come at once may both find that the other has not: then none is the last, and nobody fetches ahead this time.
         let last = local == 0 && of_program && driver.tables().all_others_wait_at(id);
         let arrive = match operand {
-            Some(operand) => SyncInput::Collective { thread, id, local, total, quiescent, operand },
+            Some(operand) => {
+                let operand = Box::new(operand);
+                SyncInput::Collective { thread, id, local, total, quiescent, operand }
+            }
             None => SyncInput::Barrier { thread, id, local, total, quiescent },
         };
         synchronize(driver, slot, arrive)?;
@@ -417,40 +420,59 @@ impl Synchronization {
         input: SyncInput,
         (limit, from): (WaitLimit, Withdrawable),
     ) -> Result<bool, Error> {
-        let wait = match limit {
-            WaitLimit::Endless => wait_for(&input),
-            WaitLimit::Until(_) => WaitReason::Until(match from {
-                Withdrawable::Lock(id) => BlockingCall::Lock(id),
-                Withdrawable::Semaphore(id) => BlockingCall::Semaphore(id),
-                // Its lock it takes again without a deadline.
-                Withdrawable::Condition(id) => BlockingCall::Condition(id),
-            }),
-            WaitLimit::None => WaitReason::Other,
-        };
         driver.ask(slot, input)?;
         let waits = !slot.is_woken();
-        let mut added = Ok(());
-        if let WaitLimit::Until(deadline) = limit
-            && !slot.is_woken()
-        {
-            added = self.deadlines.add(driver, thread, (deadline, from));
-            if added.is_err() {
-                // Nobody else would end the wait in time.
-                driver.step(Input::Sync(SyncInput::Withdraw { thread, from }))?;
-            }
-            driver.wait_for(slot, wait);
-            self.deadlines.remove(thread, deadline);
-        } else {
-            driver.wait_for(slot, wait);
+        if waits {
+            self.wait_within(driver, (thread, slot), (limit, from))?;
         }
         driver.engine().end_interval();
-        match (slot.is_refused(), limit) {
-            (false, _) => Ok(waits),
-            (true, WaitLimit::None) => Err(Error::Busy(unavailable(driver, thread, from))),
-            (true, WaitLimit::Endless | WaitLimit::Until(_)) => {
-                added.and(Err(Error::TimedOut(unavailable(driver, thread, from))))
-            }
+        if slot.is_refused() {
+            return Err(refused(driver, thread, (limit, from)));
         }
+        Ok(waits)
+    }
+
+    /// Waits until it has what it has asked for, or is refused.
+    fn wait_within(
+        &'static self,
+        driver: &'static Driver,
+        (thread, slot): (ThreadId, &'static Slot),
+        (limit, from): (WaitLimit, Withdrawable),
+    ) -> Result<(), Error> {
+        let call = match from {
+            Withdrawable::Lock(id) => BlockingCall::Lock(id),
+            Withdrawable::Semaphore(id) => BlockingCall::Semaphore(id),
+            // Its lock it takes again without a deadline.
+            Withdrawable::Condition(id) => BlockingCall::Condition(id),
+        };
+        let deadline = match limit {
+            WaitLimit::Endless => {
+                driver.wait_for(slot, WaitReason::At(call));
+                return Ok(());
+            }
+            WaitLimit::None => {
+                driver.wait_for(slot, WaitReason::Other);
+                return Ok(());
+            }
+            WaitLimit::Until(deadline) => deadline,
+        };
+        let added = self.deadlines.add(driver, thread, (deadline, from));
+        if added.is_err() {
+            // Nobody else would end the wait in time.
+            driver.step(Input::Sync(SyncInput::Withdraw { thread, from }))?;
+        }
+        driver.wait_for(slot, WaitReason::Until(call));
+        self.deadlines.remove(thread, deadline);
+        if slot.is_refused() { added } else { Ok(()) }
+    }
+}
+
+/// Why a thread that is refused did not get what it asked for.
+fn refused(driver: &Driver, thread: ThreadId, (limit, from): (WaitLimit, Withdrawable)) -> Error {
+    let what = unavailable(driver, thread, from);
+    match limit {
+        WaitLimit::None => Error::Busy(what),
+        WaitLimit::Endless | WaitLimit::Until(_) => Error::TimedOut(what),
     }
 }
 

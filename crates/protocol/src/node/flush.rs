@@ -54,7 +54,13 @@ pub(super) fn acquire(
     guard: &mut impl SyncCell,
     world: &mut impl World,
 ) -> Result<(), Violation> {
-    let pending = guard.tracker().log_mut().take_pending();
+    let pending = {
+        let mut tracker = guard.tracker();
+        if !tracker.log().has_pending() {
+            return Ok(());
+        }
+        tracker.log_mut().take_pending()
+    };
     let mut is_read_copy = |minipage: &MinipageId| {
         let mut cell = guard.minipage(*minipage);
         EngineKind::of(cell.consistency()) == EngineKind::Lazy

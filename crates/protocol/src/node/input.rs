@@ -43,10 +43,11 @@ pub enum Input {
     Acquire,
     /// A message came in.
     Message { from: NodeId, message: Message },
-    /// What comes with a collective operation's message that follows it came in.
-    Operand { from: NodeId, id: u64, operand: Operand },
+    /// What comes with a collective operation's message that follows it came in. Boxed, as notices are: every input is moved
+    /// on its way to an engine, and these are rare.
+    Operand { from: NodeId, id: u64, operand: Box<Operand> },
     /// Write notices came in.
-    WriteNotices { from: NodeId, notices: WriteNotices },
+    WriteNotices { from: NodeId, notices: Box<WriteNotices> },
 }
 
 /// An input that must not have happened.

@@ -1,7 +1,5 @@
 //! One step of a node: an input goes to its engine, and what the engine wants done to `apply.rs` and `sync_effects.rs`.
 
-use std::collections::VecDeque;
-
 use multigrain_types::{MinipageId, NodeId};
 
 use super::apply::released;
@@ -130,7 +128,7 @@ impl<T: Tables> Node<T> {
             Input::Operand { from, id, operand } => {
                 let context = SyncContext::new(self.me, self.nodes, id);
                 let mut guard = self.tables.sync();
-                let taken = guard.tables().receive_operand(&context, from, operand);
+                let taken = guard.tables().receive_operand(&context, from, *operand);
                 taken.map_err(|error| refuse(from, &"an operand", error))
             }
             Input::WriteNotices { from, notices } => {
@@ -184,7 +182,7 @@ impl<T: Tables> Node<T> {
         let NodeContext { me, nodes } = place;
         let mut guard = self.tables.sync();
         let mut effects = Effects::new();
-        let mut own = VecDeque::new();
+        let mut own = LocalSync::new();
         match first {
             Err(asked) => {
                 guard
@@ -193,9 +191,9 @@ impl<T: Tables> Node<T> {
                     .map_err(|error| refuse(me, &asked, error))?;
                 world.on_request(&asked);
             }
-            Ok(message) => own.push_back(message),
+            Ok(message) => own.push(message),
         }
-        run_to_completion(place, &mut guard, effects, own, world)
+        run_to_completion(place, &mut guard, &mut effects, &mut own, world)
     }
 }
 
@@ -208,27 +206,30 @@ fn deliver(
 ) -> Result<(), Violation> {
     let mut own = LocalSync::new();
     sync_effects::deliver(place, &mut guard.tracker(), &mut own, world);
-    let own = own.into_iter().map(|(id, body)| (place.me, id, body)).collect();
-    run_to_completion(place, guard, Effects::new(), own, world)
+    run_to_completion(place, guard, &mut Effects::new(), &mut own, world)
 }
 
 /// Applies effects and takes messages of the node to itself, until there are none.
 fn run_to_completion(
     place: NodeContext,
     guard: &mut impl SyncCell,
-    mut effects: Effects,
-    mut own: VecDeque<(NodeId, u64, SyncMessage)>,
+    effects: &mut Effects,
+    own: &mut LocalSync,
     world: &mut impl World,
 ) -> Result<(), Violation> {
     let NodeContext { me, nodes } = place;
+    let mut taken = 0;
     loop {
-        let mut sent = LocalSync::new();
-        sync_effects::apply(place, &mut effects, &mut sent, guard, world)?;
-        own.extend(sent.into_iter().map(|(id, body)| (me, id, body)));
-        let Some((from, id, message)) = own.pop_front() else { return Ok(()) };
+        sync_effects::apply(place, effects, own, guard, world)?;
+        let Some(&(from, id, message)) = own.get(taken) else { return Ok(()) };
+        taken += 1;
+        if taken == own.len() {
+            own.clear();
+            taken = 0;
+        }
         world.on_receive(from, id, message);
         migrate::before_taking(place, from, id, message, guard, world)?;
-        let done = guard.tables().receive(me, nodes, from, (id, message), &mut effects);
+        let done = guard.tables().receive(me, nodes, from, (id, message), effects);
         done.map_err(|error| refuse(from, &message, error))?;
     }
 }

@@ -1,6 +1,7 @@
 //! Synchronization messages: sent after the writes that they release, and with the write notices they need.
 
-use std::collections::VecDeque;
+use multigrain_types::NodeId;
+use smallvec::SmallVec;
 
 use super::apply::released;
 use super::dispatch::NodeContext;
@@ -16,8 +17,8 @@ use crate::release::{Ready, ReleaseTracker};
 use crate::sync::{Collected, SyncContext};
 use crate::world::World;
 
-/// Messages of the synchronization engines to their own node.
-pub(super) type LocalSync = VecDeque<(u64, SyncMessage)>;
+/// Messages that the synchronization engines take next, by sender; mostly the node itself.
+pub(super) type LocalSync = SmallVec<[(NodeId, u64, SyncMessage); 2]>;
 
 /// Applies what synchronization engines want done; messages to the node itself go to `own`.
 pub(super) fn apply(
@@ -76,7 +77,7 @@ fn collected(
     guard: &mut impl SyncCell,
     world: &mut impl World,
 ) -> Result<(), Violation> {
-    let Collected { sent, results } = guard.tables().take_collected();
+    let Some(Collected { sent, results }) = guard.tables().take_collected() else { return Ok(()) };
     for (to, id, operand) in sent {
         if to != place.me {
             world.send_operand(to, id, &operand);
@@ -116,7 +117,7 @@ fn post(
         });
         guard.tracker().hold(ready);
     } else if to == place.me && body != SyncMessage::Barrier(BarrierMessage::Retract) {
-        own.push_back((id, body));
+        own.push((place.me, id, body));
         return Ok(());
     } else {
         // Also to its own manager: what a thread's begin takes back may still be held.
@@ -136,7 +137,7 @@ pub(super) fn deliver(
     while let Some(ready) = tracker.pop_ready() {
         match ready {
             Ready::Wake { thread } => world.wake(thread),
-            Ready::Send { to, id, body } if to == place.me => own.push_back((id, body)),
+            Ready::Send { to, id, body } if to == place.me => own.push((place.me, id, body)),
             Ready::Send { to, id, body } => {
                 if body.carries_release()
                     && let Some(notices) =

@@ -220,6 +220,11 @@ impl IntervalLog {
         Err(Illegal { role: "interval log", state })
     }
 
+    /// Whether an acquire has any minipages to invalidate.
+    pub fn has_pending(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
     /// An acquire: the minipages to invalidate.
     pub fn take_pending(&mut self) -> BTreeSet<MinipageId> {
         core::mem::take(&mut self.pending)

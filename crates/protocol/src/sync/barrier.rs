@@ -54,10 +54,15 @@ pub(super) struct Arrival {
     pub(super) threads: u32,
 }
 
-impl SyncState for Barrier {
+/// Boxed in the tables: it is large, and comes and goes with each episode.
+impl SyncState for Box<Barrier> {
     /// The first state: nobody has come.
     fn new(_: &SyncContext) -> Self {
         Self::default()
+    }
+
+    fn is_at_rest(&self, _: &SyncContext) -> bool {
+        **self == Barrier::default()
     }
 }
 
@@ -241,7 +246,7 @@ impl Barrier {
         };
         if self.gathering.come(from, (arrivals, total), all, total.into()) {
             let (came, quiescent) = self.gathering.conclude(context.nodes);
-            for (to, arrivals) in came {
+            for (to, arrivals) in came.iter() {
                 context.send(
                     to,
                     BarrierMessage::Release { arrivals, quiescent }.about(context.id),
@@ -303,7 +308,7 @@ impl Barrier {
             context.send(above, message.about(context.id), out);
             return Ok(());
         }
-        for (to, arrivals) in came {
+        for (to, arrivals) in came.iter() {
             context.send(to, BarrierMessage::Open { arrivals, quiescent }.about(context.id), out);
         }
         Ok(())
@@ -318,18 +323,18 @@ impl Barrier {
         out: &mut Effects,
     ) -> Result<(), SyncError> {
         let Some(came) = self.told.pop_front() else { return Err(self.meets(message)) };
-        if came.values().map(|&some| u64::from(some)).sum::<u64>() != u64::from(arrivals) {
+        if came.iter().map(|(_, some)| u64::from(some)).sum::<u64>() != u64::from(arrivals) {
             return Err(SyncError::Illegal(format!("{message:?} for {came:?}")));
         }
-        for (&to, &arrivals) in came.iter().filter(|&(&to, _)| to != context.me) {
+        for (to, arrivals) in came.iter().filter(|&(to, _)| to != context.me) {
             context.send(to, BarrierMessage::Open { arrivals, quiescent }.about(context.id), out);
         }
-        self.let_go(came.get(&context.me).copied().unwrap_or(0), message, out)
+        self.let_go(came.get(context.me), message, out)
     }
 
     /// This node, or one right below for itself or one below it, is not quiescent any more.
     fn retract(&mut self, context: &SyncContext, tree: Tree, from: NodeId, out: &mut Effects) {
-        let waits = |came: &Came| came.contains_key(&from);
+        let waits = |came: &Came| came.get(from) > 0;
         let told = self.told.iter().any(waits);
         let told = mutant!("tree-answers-alone": false, else told);
         if !self.below.retract(from)

@@ -1,14 +1,14 @@
 //! One episode of a barrier, as far as one node gathers it: who has come, and whether all of them are quiescent.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use multigrain_types::NodeId;
 use multigrain_types::sync_id::IdName;
 
 use super::input::SyncError;
+use super::small_map::SmallMap;
+use crate::nodeset::NodeSet;
 
 /// Threads by the node that has announced them.
-pub(super) type Came = BTreeMap<NodeId, u32>;
+pub(super) type Came = SmallMap<NodeId, u32>;
 
 /// Who has come to the present episode.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
@@ -19,7 +19,7 @@ pub(super) struct Gathering {
     /// The episode's size, once somebody has come.
     total: u32,
     /// Of them, those that are quiescent.
-    quiescent: BTreeSet<NodeId>,
+    quiescent: NodeSet,
 }
 
 impl Gathering {
@@ -58,25 +58,24 @@ impl Gathering {
     ) -> bool {
         self.total = total;
         self.here += u64::from(arrivals);
-        let of_node = self.came.entry(from).or_insert(0);
-        *of_node += arrivals;
-        if quiescent(*of_node) {
+        self.came.update(from, |of_node| *of_node += arrivals);
+        if quiescent(self.of(from)) {
             self.quiescent.insert(from);
         } else {
-            self.quiescent.remove(&from);
+            self.quiescent.remove(from);
         }
         self.here == part
     }
 
     /// How many threads a node has announced.
     pub(super) fn of(&self, node: NodeId) -> u32 {
-        self.came.get(&node).copied().unwrap_or(0)
+        self.came.get(node)
     }
 
     /// A node takes back that it is quiescent; false if it has not come to this episode.
     pub(super) fn retract(&mut self, node: NodeId) -> bool {
-        self.quiescent.remove(&node);
-        self.came.contains_key(&node)
+        self.quiescent.remove(node);
+        self.of(node) > 0
     }
 
     /// The episode is complete: who came, and whether all of `nodes` did and are quiescent.

@@ -73,6 +73,14 @@ pub(super) trait SyncState: PartialEq {
     /// The state of an id at rest, of which nothing is kept.
     fn new(context: &SyncContext) -> Self;
 
+    /// Whether this is that state.
+    fn is_at_rest(&self, context: &SyncContext) -> bool
+    where
+        Self: Sized,
+    {
+        *self == Self::new(context)
+    }
+
     /// The node that keeps this one in use, apart from its threads that wait.
     fn user(&self, _: &SyncContext) -> Option<NodeId> {
         None

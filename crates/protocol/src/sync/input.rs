@@ -73,7 +73,7 @@ pub enum SyncInput {
         local: u32,
         total: u32,
         quiescent: bool,
-        operand: Operand,
+        operand: Box<Operand>,
     },
     SemaphoreWait {
         thread: ThreadId,

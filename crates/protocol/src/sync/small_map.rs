@@ -41,6 +41,15 @@ impl<K: Copy + Ord, V: Copy + Default + Eq> SmallMap<K, V> {
         }
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Keys and values, in ascending order of keys.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (K, V)> + '_ {
+        self.0.iter().copied()
+    }
+
     fn place(&self, key: K) -> Result<usize, usize> {
         self.0.binary_search_by_key(&key, |entry| entry.0)
     }

@@ -40,7 +40,7 @@ const LOOKS: usize = 64;
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct SyncTables {
     locks: BTreeMap<u64, Lock>,
-    barriers: BTreeMap<u64, Barrier>,
+    barriers: BTreeMap<u64, Box<Barrier>>,
     collectives: Collectives,
     semaphores: BTreeMap<u64, Semaphore>,
     conditions: BTreeMap<u64, Condition>,
@@ -198,7 +198,7 @@ impl SyncTables {
     /// Whether this node has declared to a barrier's manager that all its threads wait there.
     #[must_use]
     pub fn is_declared_quiescent(&self, id: u64) -> bool {
-        self.barriers.get(&id).is_some_and(Barrier::is_declared_quiescent)
+        self.barriers.get(&id).is_some_and(|barrier| barrier.is_declared_quiescent())
     }
 
     /// Whether all threads of this node wait in a barrier whose manager has been told so, and has not answered yet.
@@ -211,7 +211,7 @@ impl SyncTables {
     /// Whether all threads of this node but one wait at a barrier: the one that asks.
     #[must_use]
     pub fn all_others_wait_at(&self, id: u64) -> bool {
-        let waiting = self.barriers.get(&id).map_or(0, Barrier::waiting);
+        let waiting = self.barriers.get(&id).map_or(0, |barrier| barrier.waiting());
         waiting + 1 == self.here.threads as usize
     }
 
@@ -379,7 +379,7 @@ fn with<T: SyncState>(
         Entry::Vacant(place) => place.insert(T::new(&context)),
     };
     let result = step(state, &context);
-    if *state == T::new(&context) {
+    if state.is_at_rest(&context) {
         uses.change(user, None);
         table.remove(&context.id);
     } else {

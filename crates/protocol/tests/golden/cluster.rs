@@ -169,8 +169,10 @@ impl Cluster {
         let Some((from, to, packet)) = self.hub.flying.remove(place) else { return false };
         let input = match packet {
             Packet::Message(message) => Input::Message { from, message },
-            Packet::Operand(id, operand) => Input::Operand { from, id, operand },
-            Packet::WriteNotices(notices) => Input::WriteNotices { from, notices },
+            Packet::Operand(id, operand) => Input::Operand { from, id, operand: Box::new(operand) },
+            Packet::WriteNotices(notices) => {
+                Input::WriteNotices { from, notices: Box::new(notices) }
+            }
         };
         self.input(to.0, input);
         true

@@ -42,8 +42,8 @@ impl Driver {
     /// return to it.
     pub(crate) fn forget_access(&self) {
         self.end_access();
-        if let Some((thread, _)) = slots::known()
-            && self.engine.windows().may_be_open()
+        if self.engine.windows().may_be_open()
+            && let Some((thread, _)) = slots::known()
         {
             self.retire_ended(self.engine.windows().end_of(thread));
         }

@@ -120,10 +120,14 @@ impl Driver {
     }
 
     /// A minipage may have come: does what was asked for it.
+    #[inline]
     pub(super) fn finish_atomics(&self) {
-        if !self.atomics.any.load(Ordering::Relaxed) {
-            return;
+        if self.atomics.any.load(Ordering::Relaxed) {
+            self.try_waiting_atomics();
         }
+    }
+
+    fn try_waiting_atomics(&self) {
         let mut waiting = lock(&self.atomics.waiting);
         let mut answers = Vec::new();
         waiting.retain(|&(asker, word, op)| {

@@ -176,7 +176,7 @@ impl Driver {
         if !named.into_iter().all(lazy) {
             return false;
         }
-        self.step_sure(Input::WriteNotices { from, notices });
+        self.step_sure(Input::WriteNotices { from, notices: Box::new(notices) });
         true
     }
 

@@ -40,7 +40,10 @@ impl Retiring {
 
     /// What was coming in from a node has come, or never will.
     pub(super) fn arrived(&self, from: NodeId) {
-        if let Some(arriving) = self.arriving.get(usize::from(from.0)) {
+        // The thread that receives alone changes it, and most frames have no contents.
+        if let Some(arriving) = self.arriving.get(usize::from(from.0))
+            && arriving.load(Ordering::Relaxed) != 0
+        {
             arriving.store(0, Ordering::SeqCst);
         }
     }

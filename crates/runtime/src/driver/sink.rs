@@ -21,7 +21,7 @@ type Received = (Message, Option<Run>);
 /// The receiving side of a node.
 pub(crate) struct NodeSink<'a> {
     driver: &'a Driver,
-    /// What a payload was placed for last: it need not be read twice.
+    /// What a payload was placed for last: it need not be decoded twice.
     placed: Option<(Header, Received)>,
 }
 
@@ -208,6 +208,7 @@ unsafe impl Sink for NodeSink<'_> {
                     let bytes = header.payload;
                     return Err(format!("a diff of {bytes} bytes for {minipage} of {len}"));
                 }
+                self.placed = Some((*header, (message, Some(run))));
                 Ok(Destination::Buffer)
             }
             // Write notices come with it.

@@ -203,7 +203,8 @@ impl Engine {
     /// What a collective operation's next message of that node belongs to; false if it makes no sense.
     pub(crate) fn receive_operand(&self, from: NodeId, id: u64, body: &[u8]) -> bool {
         let Ok(operand) = Operand::from_bytes(body) else { return false };
-        let taken = self.step_with(Input::Operand { from, id, operand }, None, false);
+        let operand = Input::Operand { from, id, operand: Box::new(operand) };
+        let taken = self.step_with(operand, None, false);
         self.sure(taken);
         true
     }

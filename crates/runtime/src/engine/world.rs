@@ -193,11 +193,16 @@ impl<'a> RealWorld<'a> {
     }
 
     /// The step is done: what it has left over waits.
+    #[inline]
     pub(super) fn finish(&mut self) {
         self.carry_out_run();
-        self.buffer_received();
-        self.defer_notices();
-        self.woken.drain(..).for_each(|thread| self.engine.platform.wake_thread(thread));
+        if self.held.is_some() {
+            self.buffer_received();
+        }
+        if self.notices.is_some() {
+            self.defer_notices();
+        }
+        self.woken.iter().for_each(|&thread| self.engine.platform.wake_thread(thread));
     }
 
     /// Write notices that no message of this step takes along.

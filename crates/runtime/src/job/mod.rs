@@ -75,7 +75,7 @@ static RUNTIME: OnceLock<Runtime> = OnceLock::new();
 /// [`Error::NotInitialized`] before [`Runtime::join`] and after [`Runtime::leave`], [`Error::Child`] in a
 /// child.
 pub fn runtime() -> Result<Entered, Error> {
-    let runtime = RUNTIME.get().ok_or(Error::NotInitialized)?;
+    let Some(runtime) = RUNTIME.get() else { return Err(Error::NotInitialized) };
     runtime.member().map(|_| runtime.enter())
 }
 
@@ -230,7 +230,7 @@ impl Runtime {
     fn member(&self) -> Result<&Driver, Error> {
         let driver = &self.driver;
         child::refuse()?;
-        driver.membership().is_member().then_some(driver).ok_or(Error::NotInitialized)
+        if driver.membership().is_member() { Ok(driver) } else { Err(Error::NotInitialized) }
     }
 
     fn launcher(&self) -> &Launcher {

@@ -64,7 +64,7 @@ impl Awaited {
 
     /// The thread is about to wait with so many others at a barrier.
     pub(crate) fn set_expected(&self, threads: u32, whole: bool) {
-        self.expected.store(u64::from(threads) | if whole { WHOLE } else { 0 }, Ordering::SeqCst);
+        self.expected.store(u64::from(threads) | if whole { WHOLE } else { 0 }, Ordering::Release);
     }
 
     /// The thread that has the slot from now on has this handle, or 0.

@@ -30,7 +30,7 @@ pub(super) fn meet(
     let shape = Shape { operation, element, count: 1, whole: 1, root: None };
     let operand = Operand::new(shape, thread.0, bit(thread).to_ne_bytes().to_vec());
     let id = u64::from(id) | COLLECTIVE | whole;
-    SyncInput::Collective { thread, id, local, total, quiescent, operand }
+    SyncInput::Collective { thread, id, local, total, quiescent, operand: Box::new(operand) }
 }
 
 fn bit(ThreadId(thread): ThreadId) -> u64 {

@@ -99,10 +99,10 @@ impl State {
                 self.step(job, to, Input::Message { from, message }, page, diff);
             }
             Packet::WriteNotices(notices) => {
-                self.input(job, to, Input::WriteNotices { from, notices })
+                self.input(job, to, Input::WriteNotices { from, notices: Box::new(notices) })
             }
             Packet::Operand(id, operand) => {
-                self.input(job, to, Input::Operand { from, id, operand });
+                self.input(job, to, Input::Operand { from, id, operand: Box::new(operand) });
             }
             Packet::Notified(SERVED) => self.input(job, to, Input::Acquire),
             Packet::Notified(id) => self.notified[to.index()].push(id),

@@ -30,9 +30,26 @@ pub(crate) struct Collected {
 }
 
 impl SyncTables {
-    /// What the step so far leaves for the world.
-    pub(crate) fn take_collected(&mut self) -> Collected {
-        core::mem::take(&mut self.collectives.collected)
+    /// What the step so far leaves for the world, if anything.
+    #[inline]
+    pub(crate) fn take_collected(&mut self) -> Option<Collected> {
+        let collected = &mut self.collectives.collected;
+        let nothing = collected.sent.is_empty() && collected.results.is_empty();
+        (!nothing).then(|| core::mem::take(collected))
+    }
+
+    /// A thread comes to a barrier.
+    pub(super) fn arrive(
+        &mut self,
+        context: SyncContext,
+        thread: ThreadId,
+        arrival: Arrival,
+        out: &mut Effects,
+    ) -> Result<(), SyncError> {
+        let arrive = |barrier: &mut Box<Barrier>, context: &SyncContext| {
+            barrier.arrive(context, thread, arrival, out)
+        };
+        with(&mut self.barriers, &mut self.uses, context, arrive)
     }
 
     /// A thread comes to a collective operation.
@@ -47,9 +64,7 @@ impl SyncTables {
             collective.check(context.id, operand)?;
         }
         let before = out.len();
-        with(&mut self.barriers, &mut self.uses, context, |barrier: &mut Barrier, context| {
-            barrier.arrive(context, thread, arrival, out)
-        })?;
+        self.arrive(context, thread, arrival, out)?;
         let collective = self.collectives.open.entry(context.id).or_default();
         collective.bring(operand.clone());
         if let Some(&Effect::Send { to, .. }) = out.get(before) {
@@ -81,11 +96,11 @@ impl SyncTables {
         let context = &context.with_fan(self.here.fan);
         let collective = self.collectives.open.entry(context.id).or_default();
         let barrier = self.barriers.get(&context.id);
-        let waiting = barrier.map_or(0, Barrier::waiting);
+        let waiting = barrier.map_or(0, |barrier| barrier.waiting());
         let tree = context.tree();
         let above = tree.and_then(|tree| tree.parent(context.me)) == Some(from);
         // The manager, and the root of a tree, take their own result at once: see `collected`.
-        if above && barrier.is_some_and(Barrier::awaits_above) {
+        if above && barrier.is_some_and(|barrier| barrier.awaits_above()) {
             collective.result(operand, waiting)
         } else if context.is_manager() || tree.is_some_and(|tree| is_below(tree, context.me, from))
         {
@@ -127,9 +142,12 @@ impl SyncTables {
             };
         }
         let before = out.len();
-        with(&mut self.barriers, &mut self.uses, context, |barrier: &mut Barrier, context| {
-            barrier.receive(context, from, message, out)
-        })?;
+        with(
+            &mut self.barriers,
+            &mut self.uses,
+            context,
+            |barrier: &mut Box<Barrier>, context| barrier.receive(context, from, message, out),
+        )?;
         if collects {
             self.collected(&context, message, &out[before..])?;
         }

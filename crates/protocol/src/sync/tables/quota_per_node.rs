@@ -33,11 +33,15 @@ struct Use {
 }
 
 impl QuotaPerNode {
-    /// An id's user has changed.
+    /// An id's user may have changed.
+    #[inline]
     pub(super) fn change(&mut self, before: Option<NodeId>, after: Option<NodeId>) {
-        if before == after {
-            return;
+        if before != after {
+            self.changed(before, after);
         }
+    }
+
+    fn changed(&mut self, before: Option<NodeId>, after: Option<NodeId>) {
         if let Some(node) = before {
             self.0.update(node, |of| of.ids = of.ids.saturating_sub(1));
         }

@@ -4,7 +4,7 @@
 use multigrain_types::sync_id::IdName;
 use multigrain_types::{NodeId, ThreadId};
 
-use super::super::barrier::{Arrival, Barrier};
+use super::super::barrier::Arrival;
 use super::super::condition::Condition;
 use super::super::context::SyncContext;
 use super::super::input::{SyncError, SyncInput, Withdrawable};
@@ -65,12 +65,7 @@ impl SyncTables {
                 let total =
                     mutant!("barrier-opens-early": total - u32::from(total > 1), else total);
                 let arrival = Arrival { local, total, quiescent, threads: self.here.threads };
-                with(
-                    &mut self.barriers,
-                    &mut self.uses,
-                    at(id),
-                    |barrier: &mut Barrier, context| barrier.arrive(context, thread, arrival, out),
-                )
+                self.arrive(at(id), thread, arrival, out)
             }
             SyncInput::Collective { thread, id, local, total, quiescent, ref operand } => {
                 let arrival = Arrival { local, total, quiescent, threads: self.here.threads };

@@ -111,7 +111,14 @@ impl<'a> RealWorld<'a> {
     }
 
     /// Does what was gathered.
+    #[inline]
     pub(in crate::engine) fn carry_out_run(&mut self) {
+        if self.gathered.is_some() {
+            self.carry_out_gathered();
+        }
+    }
+
+    fn carry_out_gathered(&mut self) {
         let Some(gathered) = &mut self.gathered else { return };
         let zeros = core::mem::take(&mut gathered.zeros);
         let JoinedEffects { protections, messages, .. } =
