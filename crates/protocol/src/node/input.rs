@@ -50,6 +50,9 @@ pub enum Input {
     WriteNotices { from: NodeId, notices: Box<WriteNotices> },
 }
 
+// Each step moves one, mostly more than once.
+const _: () = assert!(size_of::<Input>() <= 64);
+
 /// An input that must not have happened.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

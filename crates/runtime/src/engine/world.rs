@@ -107,13 +107,13 @@ impl<'a> RealWorld<'a> {
 
     /// Whether no thread of this node can write the minipage since [`ReleaseWorld::closing`].
     fn is_closed(&self, minipage: MinipageId) -> bool {
-        self.is_changed(minipage, (Access::ReadWrite, Access::ReadOnly))
+        self.is_changed(Run::one(minipage), (Access::ReadWrite, Access::ReadOnly))
     }
 
     /// Whether this change of protection has been made already.
-    fn is_changed(&self, minipage: MinipageId, change: (Access, Access)) -> bool {
+    fn is_changed(&self, run: Run, change: (Access, Access)) -> bool {
         let closed = self.closed.as_ref();
-        closed.is_some_and(|closed| closed.still(minipage, change, &self.engine.openings))
+        closed.is_some_and(|closed| closed.still(run, change, &self.engine.openings))
     }
 
     /// Makes a change of protection of many before their steps do.
@@ -160,8 +160,7 @@ impl<'a> RealWorld<'a> {
     /// Protects neighbours that are alike; their locks are held. What [`ReleaseWorld::closing`] has closed
     /// and nobody opened since is write-protected already.
     fn change_protection(&self, run: Run, from: Access, to: Access) {
-        let are_closed = run.minipages().all(|minipage| self.is_changed(minipage, (from, to)));
-        if !are_closed
+        if !self.is_changed(run, (from, to))
             && let Err(error) =
                 self.platform().memory().protect_run(run.first(), run.count(), from, to)
         {
@@ -176,7 +175,7 @@ impl<'a> RealWorld<'a> {
         if to > from {
             self.count_opened(to);
         }
-        if to != Access::ReadWrite {
+        if to != Access::ReadWrite && self.engine.races().are_checked() {
             run.minipages().for_each(|minipage| self.engine.races().unwatch(minipage));
         }
     }

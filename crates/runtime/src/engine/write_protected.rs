@@ -5,6 +5,8 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use multigrain_memory::{Memory, MemoryError};
 use multigrain_types::{Access, MinipageId};
 
+use crate::minipage_run::Run;
+
 /// How often any minipage of this node was opened: for writes, and for any access.
 #[derive(Debug, Default)]
 pub(super) struct Openings {
@@ -69,23 +71,44 @@ impl Closed {
         Ok(Self { runs: closed, change, opened })
     }
 
-    /// Whether this change of protection has been made, and still is. Opening one counts when
+    /// Whether this change of protection of all of a run has been made, and still is. Opening one counts when
     /// it is open and before it gives up the lock, which the caller holds now; so whatever was opened
     /// after it was closed has been counted.
-    pub(super) fn still(
-        &self,
-        minipage: MinipageId,
-        change: (Access, Access),
-        openings: &Openings,
-    ) -> bool {
+    pub(super) fn still(&self, run: Run, change: (Access, Access), openings: &Openings) -> bool {
         let opened = openings.against(self.change.1).load(Ordering::Relaxed);
-        self.change == change && self.contains(minipage) && self.opened == opened
+        self.change == change && self.contains(run) && self.opened == opened
     }
 
-    fn contains(&self, minipage: MinipageId) -> bool {
-        let after = self.runs.partition_point(|(first, _)| *first <= minipage);
+    /// Whether all of a run were closed: neighbours were closed together.
+    fn contains(&self, run: Run) -> bool {
+        let after = self.runs.partition_point(|(first, _)| *first <= run.first());
         self.runs[..after].last().is_some_and(|(first, count)| {
-            first.area() == minipage.area() && minipage.index() - first.index() < *count
+            first.area() == run.first().area() && run.end() - first.index() <= *count
         })
+    }
+}
+
+#[cfg(all(test, not(any(feature = "shuttle", feature = "loom"))))]
+mod tests {
+    use super::*;
+    use multigrain_types::AreaId;
+
+    #[test]
+    fn a_run_is_closed_if_all_of_it_is_and_none_has_been_opened_since() {
+        let at = |area, index| MinipageId::new(AreaId(area), index);
+        let change = (Access::ReadWrite, Access::ReadOnly);
+        let openings = Openings::default();
+        let closed = Closed { runs: vec![(at(1, 4), 4), (at(2, 0), 2)], change, opened: 0 };
+        let is_closed =
+            |first, count| closed.still(Run::new(first, count).unwrap(), change, &openings);
+        assert!(is_closed(at(1, 4), 4) && is_closed(at(1, 7), 1) && is_closed(at(2, 1), 1));
+        assert!(!is_closed(at(1, 3), 2) && !is_closed(at(1, 7), 2) && !is_closed(at(1, 8), 1));
+        assert!(!is_closed(at(2, 0), 3) && !is_closed(at(0, 0), 1) && !is_closed(at(3, 0), 1));
+        let other = (Access::ReadOnly, Access::NoAccess);
+        assert!(!closed.still(Run::one(at(1, 4)), other, &openings));
+        openings.count(Access::ReadOnly);
+        assert!(is_closed(at(1, 4), 4), "opened to read");
+        openings.count(Access::ReadWrite);
+        assert!(!is_closed(at(1, 4), 4));
     }
 }
