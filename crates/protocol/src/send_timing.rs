@@ -28,7 +28,7 @@
 //!
 //! | when                                                                  | who                            |
 //! |-----------------------------------------------------------------------|--------------------------------|
-//! | a thread goes on behind a step: it gave something back, or has at once what it asked for | `runtime/driver/steps.rs` (`tell`, `ask`) |
+//! | a thread goes on behind a step: it gave a lock back, or has at once what it asked for (not behind a post or a signal) | `runtime/driver/steps.rs` (`tell`, `ask`) |
 //! | the last of the steps whose requests go together is made              | the same (`batch`)             |
 //! | a thread that waits begins to receive                                 | `runtime/receiver/wait.rs`     |
 //! | the last diff of a flush is made                                      | [`crate::ReleaseWorld::send_batched`] |

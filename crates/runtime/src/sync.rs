@@ -521,15 +521,16 @@ fn synchronize(driver: &Driver, slot: &Slot, input: SyncInput) -> Result<(), Err
 /// What a thread waits for that asks so, and has patience.
 fn wait_for(input: &SyncInput) -> WaitReason {
     WaitReason::At(match *input {
-        SyncInput::Lock { id, .. } => BlockingCall::Lock(id),
         SyncInput::ReadWriteLock { id, tries: false, .. } => BlockingCall::ReadWriteLock(id),
         SyncInput::Barrier { id, .. } if id & !WHOLE == LEAVING_BARRIER => BlockingCall::Finalize,
         SyncInput::Barrier { id, .. } | SyncInput::Collective { id, .. } => {
             BlockingCall::Barrier(id & !WHOLE)
         }
-        SyncInput::SemaphoreWait { id, .. } => BlockingCall::Semaphore(id),
-        SyncInput::ConditionWait { id, .. } => BlockingCall::Condition(id),
-        SyncInput::Begin { .. }
+        // What the first three wait for, [`Synchronization::wait`] says.
+        SyncInput::Lock { .. }
+        | SyncInput::SemaphoreWait { .. }
+        | SyncInput::ConditionWait { .. }
+        | SyncInput::Begin { .. }
         | SyncInput::End { .. }
         | SyncInput::Pause { .. }
         | SyncInput::TryLock { .. }
