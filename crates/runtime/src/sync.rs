@@ -200,7 +200,9 @@ impl Synchronization {
             Kind::Write => Count::WriteLocks,
         };
         count_call(driver, counter, id);
-        synchronize(driver, slot, SyncInput::ReadWriteLock { thread, id, kind, tries })?;
+        let call = BlockingCall::ReadWriteLock(id);
+        let wait = if tries { WaitReason::Other } else { WaitReason::At(call) };
+        synchronize(driver, slot, SyncInput::ReadWriteLock { thread, id, kind, tries }, wait)?;
         if slot.is_refused() {
             return Err(Error::Busy(if driver.tables().owns_read_write_lock(thread, id) {
                 Unavailable::OwnReadWriteLock(id)
@@ -300,7 +302,9 @@ impl Synchronization {
             }
             None => SyncInput::Barrier { thread, id, local, total, quiescent },
         };
-        synchronize(driver, slot, arrive)?;
+        let call =
+            if of_program { BlockingCall::Barrier(id & !WHOLE) } else { BlockingCall::Finalize };
+        synchronize(driver, slot, arrive, WaitReason::At(call))?;
         tsan::take(Token::Barrier(id & !WHOLE));
         let fetches = match local {
             0 => last,
@@ -510,41 +514,16 @@ fn count_call(driver: &Driver, call: Count, id: u64) {
 }
 
 /// Asks and waits.
-fn synchronize(driver: &Driver, slot: &Slot, input: SyncInput) -> Result<(), Error> {
-    let wait = wait_for(&input);
+fn synchronize(
+    driver: &Driver,
+    slot: &Slot,
+    input: SyncInput,
+    wait: WaitReason,
+) -> Result<(), Error> {
     driver.ask(slot, input)?;
     driver.wait_for(slot, wait);
     driver.engine().end_interval();
     Ok(())
-}
-
-/// What a thread waits for that asks so, and has patience.
-fn wait_for(input: &SyncInput) -> WaitReason {
-    WaitReason::At(match *input {
-        SyncInput::ReadWriteLock { id, tries: false, .. } => BlockingCall::ReadWriteLock(id),
-        SyncInput::Barrier { id, .. } if id & !WHOLE == LEAVING_BARRIER => BlockingCall::Finalize,
-        SyncInput::Barrier { id, .. } | SyncInput::Collective { id, .. } => {
-            BlockingCall::Barrier(id & !WHOLE)
-        }
-        // What the first three wait for, [`Synchronization::wait`] says.
-        SyncInput::Lock { .. }
-        | SyncInput::SemaphoreWait { .. }
-        | SyncInput::ConditionWait { .. }
-        | SyncInput::Begin { .. }
-        | SyncInput::End { .. }
-        | SyncInput::Pause { .. }
-        | SyncInput::TryLock { .. }
-        | SyncInput::TimedLock { .. }
-        | SyncInput::Unlock { .. }
-        | SyncInput::UnlockToReacquire { .. }
-        | SyncInput::LockWindowOver { .. }
-        | SyncInput::SemaphoreTry { .. }
-        | SyncInput::SemaphorePost { .. }
-        | SyncInput::ConditionSignal { .. }
-        | SyncInput::ReadWriteLock { .. }
-        | SyncInput::ReadWriteUnlock { .. }
-        | SyncInput::Withdraw { .. } => return WaitReason::Other,
-    })
 }
 
 #[cfg(test)]
