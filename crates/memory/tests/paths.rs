@@ -128,28 +128,31 @@ fn what_the_kernel_guards_on_no_path_is_refused_in_one_line_and_auto_takes_the_o
     });
 }
 
-/// System V segments of this process that the kernel lists and has not marked for removal.
-fn segments_left() -> usize {
+/// System V segments of `bytes` of this process that the kernel lists and has not marked for
+/// removal. Tests beside this one, in this process, make segments of other sizes.
+fn segments_left(bytes: u64) -> usize {
     let list = std::fs::read_to_string("/proc/sysvipc/shm").unwrap_or_default();
     let own = std::process::id().to_string();
     let mine = |line: &&str| {
         let fields: Vec<&str> = line.split_whitespace().collect();
         let removed = u32::from_str_radix(fields.get(2).unwrap_or(&"0"), 8).unwrap_or(0) & 0o1000;
-        fields.get(4) == Some(&&*own) && removed == 0
+        let alike = fields.get(3) == Some(&&*bytes.to_string());
+        alike && fields.get(4) == Some(&&*own) && removed == 0
     };
     list.lines().skip(1).filter(mine).count()
 }
 
 #[test]
 fn a_path_leaves_no_name_while_it_is_used() {
+    let bytes = (1 << 30) + 3 * PAGE;
     let directory = std::env::temp_dir().join(format!("multigrain-path-{}", std::process::id()));
     std::fs::create_dir(&directory).unwrap();
-    let file = Object::unnamed_file(&directory, 1 << 30).unwrap();
+    let file = Object::unnamed_file(&directory, bytes).unwrap();
     assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 0);
     std::fs::remove_dir(&directory).unwrap();
-    let segment = Object::own_system_v(1 << 30).unwrap();
-    assert_eq!(segments_left(), 0);
-    assert_eq!((file.bytes(), segment.bytes()), (1 << 30, 1 << 30));
+    let segment = Object::own_system_v(bytes).unwrap();
+    assert_eq!(segments_left(bytes), 0);
+    assert_eq!((file.bytes(), segment.bytes()), (bytes, bytes));
 }
 
 #[test]
