@@ -5,6 +5,9 @@
 //! written it, and the minipage was lost for the sake of another part (ADR 36); if only the place of the trap is, for
 //! that of a neighbour. An upgrade right after such a fetch is of the same kind. What cannot be known counts as true
 //! sharing.
+//!
+//! The other way round, traps at small minipages that lie in one page are counted where a trap at one of them had brought
+//! the others, were the page one minipage.
 
 #![expect(unsafe_code, reason = "page bytes are read from the privileged view")]
 
@@ -12,9 +15,10 @@ use core::ops::Range;
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::collections::BTreeMap;
 
+use multigrain_memory::Shape;
 use multigrain_protocol::Kind;
 use multigrain_types::false_sharing::Shared;
-use multigrain_types::{Access, MinipageId};
+use multigrain_types::{Access, AreaId, MinipageId};
 
 use crate::allocation_sites::AllocationSites;
 use crate::platform::Platform;
@@ -41,6 +45,8 @@ pub(crate) struct FalseSharing {
 struct Uses {
     by_minipage: BTreeMap<MinipageId, Use>,
     kept_bytes: usize,
+    /// What the last trap at a page of several minipages was, while none of them has been lost since.
+    pages: BTreeMap<PageOfArea, LastTrap>,
 }
 
 #[derive(Debug, Default)]
@@ -56,10 +62,39 @@ struct Use {
     apart: u64,
     beside: u64,
     again: u64,
+    too_fine: u64,
     writes: bool,
     /// An address where most of `apart` and `beside` trapped, if there is one, and how many more than elsewhere
     /// (the vote of Boyer and Moore).
     majority: (usize, u64),
+}
+
+/// A page of an area by its number there.
+type PageOfArea = (AreaId, u32);
+
+/// A trap at one of the minipages of a page.
+#[derive(Clone, Copy, Debug)]
+struct LastTrap {
+    minipage: MinipageId,
+    /// To write, if any of the interval was.
+    kind: Kind,
+    interval: u64,
+}
+
+impl LastTrap {
+    /// Whether another minipage of the page had come with it, if the page were one minipage. In one interval no other
+    /// node may have written that in between: the program is free of races.
+    fn brings(self, minipage: MinipageId, kind: Kind, interval: u64) -> bool {
+        let suffices = kind == Kind::Read || self.kind == Kind::Write;
+        self.minipage != minipage && self.interval == interval && suffices
+    }
+}
+
+/// The page of a minipage, if others lie in it.
+fn page_of(minipage: MinipageId, platform: &Platform) -> Option<PageOfArea> {
+    let area = platform.tables().area(minipage.area())?;
+    let Shape::Sub { per_page, .. } = area.record.area.shape else { return None };
+    (per_page > 1).then(|| (minipage.area(), minipage.index() / u32::from(per_page)))
 }
 
 /// What a trap was for: the least that nobody else has written there.
@@ -132,13 +167,16 @@ impl FalseSharing {
     /// A minipage has just been opened, or closed for this node; its lock is held.
     pub(crate) fn on_change(&self, minipage: MinipageId, to: Access, platform: &Platform) {
         let mut uses = lock(&self.uses);
-        let Uses { by_minipage, kept_bytes } = &mut *uses;
+        let Uses { by_minipage, kept_bytes, pages } = &mut *uses;
         let entry = by_minipage.entry(minipage).or_default();
         *kept_bytes -= entry.kept.take().map_or(0, |kept| kept.len());
         if to != Access::NoAccess {
             return;
         }
         entry.losses += 1;
+        if let Some(page) = page_of(minipage, platform) {
+            pages.remove(&page);
+        }
         let (page, len) = platform.memory().privileged(minipage);
         if *kept_bytes + len > MOST_KEPT_BYTES {
             return;
@@ -180,7 +218,12 @@ impl FalseSharing {
         });
         let interval = self.intervals.load(Ordering::Relaxed);
         let mut uses = lock(&self.uses);
-        uses.by_minipage.entry(minipage).or_default().count(part, (address, kind), interval);
+        let Uses { by_minipage, pages, .. } = &mut *uses;
+        let entry = by_minipage.entry(minipage).or_default();
+        entry.count(part, (address, kind), interval);
+        if let Some(page) = page_of(minipage, platform) {
+            entry.too_fine += u64::from(trap_at(pages, page, (minipage, kind), interval));
+        }
     }
 
     /// What is known of each allocation, those that went to and fro most often first.
@@ -214,6 +257,19 @@ impl FalseSharing {
     }
 }
 
+/// A trap at a page of several minipages; whether one before it had brought what it was for, were they one.
+fn trap_at(
+    pages: &mut BTreeMap<PageOfArea, LastTrap>,
+    page: PageOfArea,
+    (minipage, kind): (MinipageId, Kind),
+    interval: u64,
+) -> bool {
+    let before = pages.get(&page).copied().filter(|last| last.interval == interval);
+    let most = before.map_or(kind, |last| last.kind.max(kind));
+    pages.insert(page, LastTrap { minipage, kind: most, interval });
+    before.is_some_and(|last| last.brings(minipage, kind, interval))
+}
+
 impl Use {
     /// One trap. `part`: what is there as before, if the minipage had been lost and was kept. If not, a write inherits
     /// the classification of the read fetch before it.
@@ -243,6 +299,7 @@ impl Use {
         shared.apart += self.apart;
         shared.beside += self.beside;
         shared.again += self.again;
+        shared.too_fine += self.too_fine;
         shared.writes |= self.writes;
         let (place, votes) = self.majority;
         if votes > shared.place.map_or(0, |(_, votes)| votes) {
@@ -303,6 +360,31 @@ mod tests {
             entry.count(Some(Part::Line), (0, kind), interval);
         }
         assert_eq!((entry.faults, entry.apart, entry.again), (5, 5, 2));
+    }
+
+    #[test]
+    fn traps_at_minipages_of_one_page_in_one_interval_are_spared_by_a_coarser_grain() {
+        let (mut pages, page) = (BTreeMap::new(), (AreaId(3), 7));
+        let at = |index| MinipageId::new(AreaId(3), index);
+        let (read, write) = (Kind::Read, Kind::Write);
+        let traps = [
+            (1, read, 4, false),
+            (2, read, 4, true),
+            // It may have been lost in between, or be an upgrade.
+            (2, read, 4, false),
+            // The page was here to be read alone.
+            (1, write, 4, false),
+            (3, write, 4, true),
+            (4, read, 4, true),
+            (5, write, 4, true),
+            (5, read, 5, false),
+            (6, write, 5, false),
+        ];
+        for (index, kind, interval, spared) in traps {
+            let found = trap_at(&mut pages, page, (at(index), kind), interval);
+            assert_eq!(found, spared, "{index} {kind:?} {interval}");
+        }
+        assert!(!trap_at(&mut pages, (AreaId(3), 8), (at(65), read), 5), "another page");
     }
 
     #[test]

@@ -26,6 +26,11 @@ pub struct Shared {
     /// between two synchronizations of this node (releases and acquires of its threads). Under lazy release
     /// they had not been.
     pub again: u64,
+    /// Of them, those at a minipage smaller than a page whose page held another one at which this node had trapped in the
+    /// same interval, for the same kind of access or to write, and had lost none of that page since. With minipages of a
+    /// page they had not been.
+    #[serde(default)]
+    pub too_fine: u64,
     /// Whether this node wrote it where `apart` or `beside` counts.
     pub writes: bool,
 }

@@ -10,10 +10,12 @@ use crate::support::{Setting, TestDir, run_well, settings};
 use serde_json::Value;
 
 /// Runs a program well on two nodes: its summary, and its file of statistics.
+/// Nothing is fetched ahead: what comes so in time is no trap.
 fn summarized(dir: &TestDir, program: &Path, arguments: &[&str]) -> (String, String) {
     let file = dir.path().join("stats.json");
     let mut command = Command::new(launcher());
-    command.args(["run", "-n", "2", "--summary", "--timeout", "60", "--stats"]).arg(&file);
+    command.args(["run", "-n", "2", "--learn", "off", "--summary", "--timeout", "60", "--stats"]);
+    command.arg(&file);
     let ended = command.arg(program).args(arguments).stdin(Stdio::null()).output().unwrap();
     let said = String::from_utf8(ended.stderr).unwrap();
     assert_eq!(ended.status.code(), Some(0), "{arguments:?}: {said}");
@@ -187,6 +189,28 @@ fn every_release_and_acquire_ends_an_interval_of_the_sharing_counts() {
         assert!(sum("faults") >= 4, "{by}: {stats}");
         assert_eq!(sum("again"), 0, "{by}: {stats}");
     }
+}
+
+/// Minipages that are finer than their use are a line, those of a page are not.
+#[test]
+fn an_allocation_whose_minipages_are_used_together_has_a_line() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "fine");
+    let source = fs::read_to_string(source("fine.c")).unwrap();
+    let place = source.lines().position(|line| line.contains("the place")).unwrap() + 1;
+    let grain =
+        |said: &str| said.lines().find(|line| line.starts_with("  grain ")).map(str::to_owned);
+    let (said, stats) = summarized(&dir, &program, &["fine"]);
+    let line = grain(&said).unwrap_or_else(|| panic!("{said}"));
+    assert!(line.contains(&format!("(main, fine.c:{place}): a node uses")), "{line}");
+    let stats: Value = serde_json::from_str(&stats).unwrap();
+    for node in stats["nodes"].as_array().unwrap() {
+        // 64 elements of 64 bytes lie in a page.
+        let shared = &node["stats"]["sharing"][0];
+        let (faults, fine) = (&shared["faults"], shared["too_fine"].as_u64().unwrap());
+        assert!(fine >= 500 && faults.as_u64().unwrap() - fine <= 2 * 25, "{shared}");
+    }
+    assert_eq!(grain(&summarized(&dir, &program, &["coarse"]).0), None);
 }
 
 /// The line about false sharing says where the allocation was made: by file and line, and in a program without

@@ -1,4 +1,5 @@
-//! The line of the summary about false sharing: the allocation whose pages were transferred in vain.
+//! The lines of the summary about the grain: the allocation whose pages were transferred in vain, for nodes use different
+//! parts of them (false sharing), and the one whose minipages are finer than their use.
 
 use super::quantity::quantity;
 use multigrain_types::false_sharing::Shared;
@@ -23,16 +24,18 @@ struct All {
     writers: usize,
 }
 
-/// The line about the allocation with the most such traps; none if there is nothing to say.
-pub(super) fn line<'a>(stats: impl Iterator<Item = &'a Map<String, Value>>) -> Option<String> {
+/// A line about the allocation with the most traps for a part that nobody else wrote, and one about that with the most
+/// for neighbours of what was here; none if there is nothing to say.
+pub(super) fn lines<'a>(stats: impl Iterator<Item = &'a Map<String, Value>>) -> String {
     let mut all: BTreeMap<u64, All> = BTreeMap::new();
     for shared in stats.filter_map(|stats| stats.get("sharing")) {
         // What a node of another version says is left out.
         let of_node: Vec<Shared> = serde_json::from_value(shared.clone()).unwrap_or_default();
         of_node.into_iter().for_each(|shared| all.entry(shared.base).or_default().add(shared));
     }
-    let worst = all.into_values().max_by_key(All::spared)?;
-    worst.is_worth_saying().then(|| worst.line())
+    let coarse = all.values().max_by_key(|of| of.spared()).filter(|of| of.is_too_coarse());
+    let fine = all.values().max_by_key(|of| of.sum.too_fine).filter(|of| of.is_too_fine());
+    coarse.map(All::line_of_too_coarse).into_iter().chain(fine.map(All::line_of_too_fine)).collect()
 }
 
 impl All {
@@ -44,6 +47,7 @@ impl All {
         sum.beside = sum.beside.saturating_add(node.beside);
         sum.place = [sum.place, node.place].into_iter().flatten().max_by_key(|(_, more)| *more);
         sum.again = sum.again.saturating_add(node.again);
+        sum.too_fine = sum.too_fine.saturating_add(node.too_fine);
         sum.made = sum.made.take().or(node.made);
         self.apart += usize::from(node.apart > 0 || node.beside > 0);
         self.writers += usize::from(node.writes);
@@ -59,17 +63,40 @@ impl All {
         u64::try_from(percent).unwrap_or(100)
     }
 
-    fn is_worth_saying(&self) -> bool {
-        let spared = self.spared();
-        self.apart > 1
-            && self.writers > 0
-            && spared >= WORTH_SAYING
-            && self.percent(spared) >= PERCENT_WORTH_SAYING
+    fn is_worth_saying(&self, spared: u64) -> bool {
+        spared >= WORTH_SAYING && self.percent(spared) >= PERCENT_WORTH_SAYING
     }
 
-    fn line(&self) -> String {
+    fn is_too_coarse(&self) -> bool {
+        self.apart > 1 && self.writers > 0 && self.is_worth_saying(self.spared())
+    }
+
+    fn is_too_fine(&self) -> bool {
+        self.is_worth_saying(self.sum.too_fine)
+    }
+
+    /// How a line begins: how many traps, and of what.
+    fn subject(&self, title: &str) -> String {
+        let (sum, made) = (&self.sum, self.sum.made.as_ref());
+        format!(
+            "  {title:<8}{:>12} faults on the allocation of {}{}",
+            quantity("faults", sum.faults),
+            quantity("bytes", sum.bytes),
+            made.map_or(String::new(), |made| format!(" ({made})")),
+        )
+    }
+
+    fn line_of_too_fine(&self) -> String {
+        format!(
+            "{}: a node uses minipages together that lie in one page; minipages of a page (mg_malloc, or mg_malloc_grain of \
+             4096) would avoid up to {} %, but for what nodes write of each other's parts\n",
+            self.subject("grain"),
+            self.percent(self.sum.too_fine),
+        )
+    }
+
+    fn line_of_too_coarse(&self) -> String {
         let sum = &self.sum;
-        let made = sum.made.as_ref().map_or(String::new(), |made| format!(" ({made})"));
         let again = self.percent(sum.again);
         let avoided = match (self.percent(sum.apart), self.percent(self.spared())) {
             (least, most) if least == most => format!("at least {least} %"),
@@ -90,12 +117,10 @@ impl All {
             String::new()
         };
         format!(
-            "  {:<8}{:>12} faults on the allocation of {}{made}{place}: {} nodes use different parts of its \
+            "{}{place}: {} nodes use different parts of its \
              minipages; a minipage for each part (mg_malloc_array) would avoid {avoided}, but for what a node reads of \
              the others' parts{lazy}\n",
-            "sharing",
-            quantity("faults", sum.faults),
-            quantity("bytes", sum.bytes),
+            self.subject("sharing"),
             self.apart,
         )
     }
@@ -123,17 +148,17 @@ mod tests {
         }
     }
 
-    fn line_of(nodes: &[Shared]) -> Option<String> {
+    fn lines_of(nodes: &[Shared]) -> String {
         let all: Vec<_> =
             nodes.iter().map(|node| stats(&serde_json::to_string(&[node]).unwrap())).collect();
-        line(all.iter())
+        lines(all.iter())
     }
 
     #[test]
     fn the_allocation_is_named_with_what_all_nodes_counted() {
         let nodes = [node(6000, 5600, Some("main, lu.c:88")), node(6400, 5932, None)];
         assert_eq!(
-            line_of(&nodes).unwrap(),
+            lines_of(&nodes),
             "  sharing       12,400 faults on the allocation of 1.0 MiB (main, lu.c:88): 2 nodes use \
              different parts of its minipages; a minipage for each part (mg_malloc_array) would avoid at \
              least 93 %, but for what a node reads of the others' parts; --consistency lazy-release at least 50 %\n"
@@ -145,7 +170,7 @@ mod tests {
         let counter =
             |place| Shared { beside: 3000, place: Some((place, 2900)), ..node(3100, 0, None) };
         assert_eq!(
-            line_of(&[counter(16), counter(24)]).unwrap(),
+            lines_of(&[counter(16), counter(24)]),
             "  sharing        6,200 faults on the allocation of 1.0 MiB, most often at its byte 24: 2 nodes use \
              different parts of its minipages; a minipage for each part (mg_malloc_array) would avoid up to 96 %, \
              but for what a node reads of the others' parts; --consistency lazy-release at least 50 %\n"
@@ -154,9 +179,24 @@ mod tests {
 
     #[test]
     fn there_is_no_line_for_few_faults_or_one_node_or_true_sharing() {
-        assert_eq!(line_of(&[node(600, 200, None), node(600, 200, None)]), None);
-        assert_eq!(line_of(&[node(6000, 5000, None), node(6000, 0, None)]), None);
-        assert_eq!(line_of(&[node(60000, 500, None), node(60000, 500, None)]), None);
-        assert_eq!(line(core::iter::once(&stats("7"))), None);
+        assert_eq!(lines_of(&[node(600, 200, None), node(600, 200, None)]), "");
+        assert_eq!(lines_of(&[node(6000, 5000, None), node(6000, 0, None)]), "");
+        assert_eq!(lines_of(&[node(60000, 500, None), node(60000, 500, None)]), "");
+        assert_eq!(lines(core::iter::once(&stats("7"))), "");
+    }
+
+    #[test]
+    fn an_allocation_whose_minipages_are_used_together_is_named() {
+        let used = |too_fine| Shared { too_fine, ..node(6000, 0, Some("main, mesh.c:12")) };
+        assert_eq!(
+            lines_of(&[used(5500), used(5000)]),
+            "  grain         12,000 faults on the allocation of 1.0 MiB (main, mesh.c:12): a node uses minipages \
+             together that lie in one page; minipages of a page (mg_malloc, or mg_malloc_grain of 4096) would \
+             avoid up to 87 %, but for what nodes write of each other's parts\n"
+        );
+        assert_eq!(lines_of(&[used(499)]), "", "few");
+        assert_eq!(lines_of(&[used(1000)]), "", "a small part");
+        let both = [Shared { too_fine: 1500, ..node(3000, 2000, None) }, node(3000, 2000, None)];
+        assert_eq!(lines_of(&both).lines().count(), 2);
     }
 }

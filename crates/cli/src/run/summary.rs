@@ -199,7 +199,7 @@ impl Report {
         }
         let stats = self.counted().map(|(_, stats)| stats);
         let of_objects = site_usage::lines(self.counted().map(|(_, stats)| stats));
-        text + &of_objects + &self.times() + &false_sharing::line(stats).unwrap_or_default()
+        text + &of_objects + &self.times() + &false_sharing::lines(stats)
     }
 
     fn json(&self) -> Value {

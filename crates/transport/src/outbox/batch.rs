@@ -16,6 +16,8 @@ use crate::frame_header::{BATCH, Header, LAST_KIND, MAX_BUFFER};
 pub(crate) const MORE_FOLLOWS: u8 = 1;
 /// A batch of so many bytes takes no more members.
 const FULL: usize = 64 << 10;
+/// Nor does one of so many, however short: the peer works on them while the next are made.
+const MOST_MEMBERS: usize = 128;
 /// The longest payload of a batch, in bytes: it was not full before the last member, whose payload
 /// the receiver takes into a buffer like any other.
 pub(crate) const MAX_BATCH: u64 = FULL as u64 + Header::BYTES as u64 + MAX_BUFFER;
@@ -44,7 +46,7 @@ impl Batch {
     }
 
     pub(crate) fn is_full(&self) -> bool {
-        self.bytes.len() - self.own >= FULL
+        self.bytes.len() - self.own >= FULL || self.members >= MOST_MEMBERS
     }
 
     /// Bytes of all, before it is sealed or after.
@@ -226,6 +228,15 @@ mod tests {
         assert!(batch.is_full());
         batch.clear();
         assert!(batch.is_empty() && !batch.is_full());
+    }
+
+    #[test]
+    fn a_full_batch_has_128_frames() {
+        let mut batch = Batch::default();
+        (1..MOST_MEMBERS as u64).for_each(|index| _ = batch.add(frame(7, index), |_| {}));
+        assert!(!batch.is_full());
+        batch.add(frame(7, 0), |_| {});
+        assert!(batch.is_full());
     }
 
     #[test]
