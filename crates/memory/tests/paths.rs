@@ -143,6 +143,7 @@ fn segments_left(bytes: u64) -> usize {
 }
 
 #[test]
+#[expect(unsafe_code, reason = "a segment with a name, as a program makes it")]
 fn a_path_leaves_no_name_while_it_is_used() {
     let bytes = (1 << 30) + 3 * PAGE;
     let directory = std::env::temp_dir().join(format!("multigrain-path-{}", std::process::id()));
@@ -150,6 +151,14 @@ fn a_path_leaves_no_name_while_it_is_used() {
     let file = Object::unnamed_file(&directory, bytes).unwrap();
     assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 0);
     std::fs::remove_dir(&directory).unwrap();
+    // A segment with a name is seen.
+    let size = usize::try_from(bytes).unwrap();
+    // SAFETY: takes numbers.
+    let named = unsafe { libc::shmget(libc::IPC_PRIVATE, size, 0o600) };
+    let seen = segments_left(bytes);
+    // SAFETY: removes the segment that has just been made.
+    unsafe { libc::shmctl(named, libc::IPC_RMID, core::ptr::null_mut()) };
+    assert_eq!(seen, 1);
     let segment = Object::own_system_v(bytes).unwrap();
     assert_eq!(segments_left(bytes), 0);
     assert_eq!((file.bytes(), segment.bytes()), (bytes, bytes));

@@ -6,8 +6,8 @@
 //! that of a neighbour. An upgrade right after such a fetch is of the same kind. What cannot be known counts as true
 //! sharing.
 //!
-//! The other way round, traps at small minipages that lie in one page are counted where a trap at one of them had brought
-//! the others, were the page one minipage.
+//! The other way round, it is counted which traps at minipages smaller than a page had not been, were neighbours that
+//! fill a page one minipage.
 
 #![expect(unsafe_code, reason = "page bytes are read from the privileged view")]
 
@@ -45,8 +45,8 @@ pub(crate) struct FalseSharing {
 struct Uses {
     by_minipage: BTreeMap<MinipageId, Use>,
     kept_bytes: usize,
-    /// What the last trap at a page of several minipages was, while none of them has been lost since.
-    pages: BTreeMap<PageOfArea, LastTrap>,
+    /// What neighbours that would be one minipage have trapped for, while none of them has been lost since.
+    neighbours: BTreeMap<Neighbours, Option<Trapping>>,
 }
 
 #[derive(Debug, Default)]
@@ -69,32 +69,24 @@ struct Use {
     majority: (usize, u64),
 }
 
-/// A page of an area by its number there.
-type PageOfArea = (AreaId, u32);
+/// Minipages of an area that follow each other and fill a page: the number of that page, were they laid out plainly.
+type Neighbours = (AreaId, u32);
 
-/// A trap at one of the minipages of a page.
+/// What they have trapped for in an interval, the last of them first.
 #[derive(Clone, Copy, Debug)]
-struct LastTrap {
-    minipage: MinipageId,
-    /// To write, if any of the interval was.
-    kind: Kind,
+struct Trapping {
     interval: u64,
+    last: (MinipageId, Kind),
+    /// One of them has trapped to write.
+    writes: bool,
 }
 
-impl LastTrap {
-    /// Whether another minipage of the page had come with it, if the page were one minipage. In one interval no other
-    /// node may have written that in between: the program is free of races.
-    fn brings(self, minipage: MinipageId, kind: Kind, interval: u64) -> bool {
-        let suffices = kind == Kind::Read || self.kind == Kind::Write;
-        self.minipage != minipage && self.interval == interval && suffices
-    }
-}
-
-/// The page of a minipage, if others lie in it.
-fn page_of(minipage: MinipageId, platform: &Platform) -> Option<PageOfArea> {
+/// The neighbours of a minipage of an allocation of many.
+fn neighbours_of(minipage: MinipageId, platform: &Platform) -> Option<Neighbours> {
     let area = platform.tables().area(minipage.area())?;
     let Shape::Sub { per_page, .. } = area.record.area.shape else { return None };
-    (per_page > 1).then(|| (minipage.area(), minipage.index() / u32::from(per_page)))
+    let is_one = area.record.items.array || area.record.items.count == 1;
+    (is_one && per_page > 1).then(|| (minipage.area(), minipage.index() / u32::from(per_page)))
 }
 
 /// What a trap was for: the least that nobody else has written there.
@@ -116,6 +108,7 @@ pub(crate) struct Trapped {
     address: usize,
     kind: Kind,
     line: Option<Line>,
+    interval: u64,
 }
 
 /// What of a minipage lies in a cache line, and what of that in the word of a trap; either may begin before the minipage
@@ -167,15 +160,15 @@ impl FalseSharing {
     /// A minipage has just been opened, or closed for this node; its lock is held.
     pub(crate) fn on_change(&self, minipage: MinipageId, to: Access, platform: &Platform) {
         let mut uses = lock(&self.uses);
-        let Uses { by_minipage, kept_bytes, pages } = &mut *uses;
+        let Uses { by_minipage, kept_bytes, neighbours } = &mut *uses;
         let entry = by_minipage.entry(minipage).or_default();
         *kept_bytes -= entry.kept.take().map_or(0, |kept| kept.len());
         if to != Access::NoAccess {
             return;
         }
         entry.losses += 1;
-        if let Some(page) = page_of(minipage, platform) {
-            pages.remove(&page);
+        if let Some(group) = neighbours_of(minipage, platform) {
+            neighbours.remove(&group);
         }
         let (page, len) = platform.memory().privileged(minipage);
         if *kept_bytes + len > MOST_KEPT_BYTES {
@@ -202,12 +195,13 @@ impl FalseSharing {
         };
         let uses = lock(&self.uses);
         let kept = uses.by_minipage.get(&minipage).and_then(|entry| entry.kept.as_deref());
-        Trapped { minipage, address, kind, line: kept.and_then(line_of) }
+        let interval = self.intervals.load(Ordering::Relaxed);
+        Trapped { minipage, address, kind, line: kept.and_then(line_of), interval }
     }
 
     /// It has what it trapped for.
     pub(crate) fn served(&self, trapped: Trapped, platform: &Platform) {
-        let Trapped { minipage, address, kind, line } = trapped;
+        let Trapped { minipage, address, kind, line, interval } = trapped;
         let part = line.map(|line| {
             let (page, _) = platform.memory().privileged(minipage);
             line.part(|at| {
@@ -216,13 +210,14 @@ impl FalseSharing {
                 unsafe { byte.read_volatile() }
             })
         });
-        let interval = self.intervals.load(Ordering::Relaxed);
         let mut uses = lock(&self.uses);
-        let Uses { by_minipage, pages, .. } = &mut *uses;
+        let Uses { by_minipage, neighbours, .. } = &mut *uses;
         let entry = by_minipage.entry(minipage).or_default();
         entry.count(part, (address, kind), interval);
-        if let Some(page) = page_of(minipage, platform) {
-            entry.too_fine += u64::from(trap_at(pages, page, (minipage, kind), interval));
+        if let Some(group) = neighbours_of(minipage, platform) {
+            let before = neighbours.entry(group).or_default();
+            let spared = Trapping::add(before, (minipage, kind), interval);
+            entry.too_fine += u64::from(spared);
         }
     }
 
@@ -257,17 +252,22 @@ impl FalseSharing {
     }
 }
 
-/// A trap at a page of several minipages; whether one before it had brought what it was for, were they one.
-fn trap_at(
-    pages: &mut BTreeMap<PageOfArea, LastTrap>,
-    page: PageOfArea,
-    (minipage, kind): (MinipageId, Kind),
-    interval: u64,
-) -> bool {
-    let before = pages.get(&page).copied().filter(|last| last.interval == interval);
-    let most = before.map_or(kind, |last| last.kind.max(kind));
-    pages.insert(page, LastTrap { minipage, kind: most, interval });
-    before.is_some_and(|last| last.brings(minipage, kind, interval))
+impl Trapping {
+    /// One more trap; whether it had not been, were the neighbours one minipage: then there is one for all of them, and
+    /// one more to write what was read. In an interval no other node may have written in between what it was for: the
+    /// program is free of races.
+    fn add(before: &mut Option<Self>, trap: (MinipageId, Kind), interval: u64) -> bool {
+        let (_, kind) = trap;
+        if before.is_some_and(|before| before.interval > interval) {
+            // Its thread was slow.
+            return false;
+        }
+        let same = before.filter(|before| before.interval == interval);
+        let writes = same.is_some_and(|same| same.writes);
+        *before = Some(Self { interval, last: trap, writes: writes || kind == Kind::Write });
+        // A second thread that trapped at the same time is no reason for another grain.
+        same.is_some_and(|same| same.last != trap && (writes || kind == Kind::Read))
+    }
 }
 
 impl Use {
@@ -363,28 +363,34 @@ mod tests {
     }
 
     #[test]
-    fn traps_at_minipages_of_one_page_in_one_interval_are_spared_by_a_coarser_grain() {
-        let (mut pages, page) = (BTreeMap::new(), (AreaId(3), 7));
-        let at = |index| MinipageId::new(AreaId(3), index);
+    fn neighbours_that_are_one_minipage_trap_once_an_interval_and_once_more_to_write() {
+        let mut before = None;
         let (read, write) = (Kind::Read, Kind::Write);
         let traps = [
             (1, read, 4, false),
             (2, read, 4, true),
-            // It may have been lost in between, or be an upgrade.
+            // A second thread.
             (2, read, 4, false),
-            // The page was here to be read alone.
             (1, write, 4, false),
             (3, write, 4, true),
             (4, read, 4, true),
             (5, write, 4, true),
             (5, read, 5, false),
             (6, write, 5, false),
+            // Each is read and then written, as by an addition.
+            (7, read, 6, false),
+            (7, write, 6, false),
+            (8, read, 6, true),
+            (8, write, 6, true),
+            // Its thread has trapped long ago.
+            (9, write, 5, false),
+            (9, read, 6, true),
         ];
         for (index, kind, interval, spared) in traps {
-            let found = trap_at(&mut pages, page, (at(index), kind), interval);
+            let trap = (MinipageId::new(AreaId(3), index), kind);
+            let found = Trapping::add(&mut before, trap, interval);
             assert_eq!(found, spared, "{index} {kind:?} {interval}");
         }
-        assert!(!trap_at(&mut pages, (AreaId(3), 8), (at(65), read), 5), "another page");
     }
 
     #[test]

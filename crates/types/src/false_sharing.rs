@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Traps of one node on one allocation. Counts are exact; what each says is in the fields.
+/// Traps of one node on one allocation. Counts are exact but for the last; what each says is in the fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shared {
     /// Where it begins; the same on all nodes.
@@ -26,9 +26,9 @@ pub struct Shared {
     /// between two synchronizations of this node (releases and acquires of its threads). Under lazy release
     /// they had not been.
     pub again: u64,
-    /// Of them, those at a minipage smaller than a page whose page held another one at which this node had trapped in the
-    /// same interval, for the same kind of access or to write, and had lost none of that page since. With minipages of a
-    /// page they had not been.
+    /// Of `faults`, those that had not been, as far as this node knows, if minipages that follow each other and fill a page were
+    /// one: of their traps in an interval all but the first, and the first to write what was read, unless one of them was lost since.
+    /// An estimate: what other nodes write of other parts of the page would take it away.
     #[serde(default)]
     pub too_fine: u64,
     /// Whether this node wrote it where `apart` or `beside` counts.

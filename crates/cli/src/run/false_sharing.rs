@@ -88,8 +88,8 @@ impl All {
 
     fn line_of_too_fine(&self) -> String {
         format!(
-            "{}: a node uses minipages together that lie in one page; minipages of a page (mg_malloc, or mg_malloc_grain of \
-             4096) would avoid up to {} %, but for what nodes write of each other's parts\n",
+            "{}: a node uses neighbouring minipages together; minipages of a page (mg_malloc, or mg_malloc_grain of 4096) would \
+             avoid about {} %, if other nodes do not write between them\n",
             self.subject("grain"),
             self.percent(self.sum.too_fine),
         )
@@ -190,9 +190,9 @@ mod tests {
         let used = |too_fine| Shared { too_fine, ..node(6000, 0, Some("main, mesh.c:12")) };
         assert_eq!(
             lines_of(&[used(5500), used(5000)]),
-            "  grain         12,000 faults on the allocation of 1.0 MiB (main, mesh.c:12): a node uses minipages \
-             together that lie in one page; minipages of a page (mg_malloc, or mg_malloc_grain of 4096) would \
-             avoid up to 87 %, but for what nodes write of each other's parts\n"
+            "  grain         12,000 faults on the allocation of 1.0 MiB (main, mesh.c:12): a node uses neighbouring \
+             minipages together; minipages of a page (mg_malloc, or mg_malloc_grain of 4096) would avoid about 87 %, \
+             if other nodes do not write between them\n"
         );
         assert_eq!(lines_of(&[used(499)]), "", "few");
         assert_eq!(lines_of(&[used(1000)]), "", "a small part");

@@ -60,7 +60,7 @@ impl Mesh {
 
     /// [`Mesh::defer`] of a frame with the payload that `fill` appends to what it is given; returns
     /// the payload's length in bytes. What is deferred so, and what then goes to that peer with it, is
-    /// one message: up to 64 KiB or 128 frames, and a last one, which [`Mesh::send`] may add.
+    /// one message: up to 64 KiB and a last one, which [`Mesh::send`] may add, or 128 frames.
     ///
     /// # Errors
     /// As [`Mesh::send`]; `fill` may have been called or not then.

@@ -4,7 +4,7 @@
 //! (`multigrain_protocol::send_timing`). What is here, in the order in which it leaves:
 //! - the *queue*: what the link has not taken yet, payloads still by reference;
 //! - *deferred* frames: up to eight headers, only while the queue and the batch are empty;
-//! - the *batch*: frames that travel as one message, up to 64 KiB or 128 frames, and a last one.
+//! - the *batch*: frames that travel as one message, up to 64 KiB and a last one, or 128 frames.
 //!
 //! | call             | nothing is here      | deferred frames      | a batch                   | a full batch   | a queue            |
 //! |------------------|----------------------|----------------------|---------------------------|----------------|--------------------|

@@ -248,6 +248,20 @@ fn a_full_batch_goes_and_says_that_more_follows() {
 }
 
 #[test]
+fn a_batch_of_128_frames_goes_and_says_that_more_follows() {
+    for next in [Rig::defer as fn(&mut Rig, _), |rig, frame| rig.defer_with(frame, 0)] {
+        let mut rig = Rig::new(NO_END);
+        (1..=128).for_each(|frame| rig.defer_with(frame, 10));
+        assert!(rig.left().is_empty());
+        next(&mut rig, 129);
+        let full: Vec<_> = [-2].into_iter().chain(1..=128).collect();
+        assert_eq!(rig.left(), [full]);
+        rig.flush_deferred();
+        assert_eq!(rig.left(), [[129]]);
+    }
+}
+
+#[test]
 fn a_frame_is_merged_into_the_last_of_the_batch_if_that_is_said() {
     let mut rig = Rig::new(NO_END);
     rig.defer_or_merge(1, 1);
