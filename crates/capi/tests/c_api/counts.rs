@@ -221,6 +221,19 @@ fn an_allocation_whose_minipages_are_used_together_has_a_line() {
     assert_eq!(grain(&summarized(&dir, &program, &["coarse"]).0), None);
 }
 
+/// A trap behind the loss of a neighbour had been one with a coarser grain, too.
+#[test]
+fn a_trap_behind_the_loss_of_a_neighbour_is_not_too_fine() {
+    let dir = TestDir::new();
+    let (_, stats) = summarized(&dir, &compile(&dir, "lost_neighbour"), &[]);
+    let stats: Value = serde_json::from_str(&stats).unwrap();
+    for (node, expected) in [(0, (1, 0)), (1, (4, 1))] {
+        let shared = &stats["nodes"][node]["stats"]["sharing"][0];
+        let count = |key: &str| shared[key].as_u64().unwrap();
+        assert_eq!((count("faults"), count("too_fine")), expected, "node {node}: {shared}");
+    }
+}
+
 /// The line about false sharing says where the allocation was made: by file and line, and in a program without
 /// names by its place in the executable.
 #[test]

@@ -231,15 +231,6 @@ mod tests {
     }
 
     #[test]
-    fn a_full_batch_has_128_frames() {
-        let mut batch = Batch::default();
-        (1..MOST_MEMBERS as u64).for_each(|index| _ = batch.add(frame(7, index), |_| {}));
-        assert!(!batch.is_full());
-        batch.add(frame(7, 0), |_| {});
-        assert!(batch.is_full());
-    }
-
-    #[test]
     fn wrong_members_are_named() {
         let says = |header: Header, body: &[u8]| {
             first_member(&[&header.encode()[..], body].concat(), 3).unwrap_err()
