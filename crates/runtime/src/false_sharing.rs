@@ -45,8 +45,7 @@ pub(crate) struct FalseSharing {
 struct Uses {
     by_minipage: BTreeMap<MinipageId, Use>,
     kept_bytes: usize,
-    /// What neighbours that would be one minipage have trapped for, while none of them has been lost since.
-    neighbours: BTreeMap<Neighbours, Option<Trapping>>,
+    neighbours: BTreeMap<Neighbours, Group>,
 }
 
 #[derive(Debug, Default)]
@@ -71,6 +70,15 @@ struct Use {
 
 /// Minipages of an area that follow each other and fill a page: the number of that page, were they laid out plainly.
 type Neighbours = (AreaId, u32);
+
+/// What is known of neighbours that would be one minipage.
+#[derive(Debug, Default)]
+struct Group {
+    /// How often one of them was lost.
+    losses: u64,
+    /// What they have trapped for since.
+    trapping: Option<Trapping>,
+}
 
 /// What they have trapped for in an interval, the last of them first.
 #[derive(Clone, Copy, Debug)]
@@ -109,6 +117,8 @@ pub(crate) struct Trapped {
     kind: Kind,
     line: Option<Line>,
     interval: u64,
+    /// [`Group::losses`] then.
+    losses: u64,
 }
 
 /// What of a minipage lies in a cache line, and what of that in the word of a trap; either may begin before the minipage
@@ -168,7 +178,9 @@ impl FalseSharing {
         }
         entry.losses += 1;
         if let Some(group) = neighbours_of(minipage, platform) {
-            neighbours.remove(&group);
+            let group = neighbours.entry(group).or_default();
+            group.losses += 1;
+            group.trapping = None;
         }
         let (page, len) = platform.memory().privileged(minipage);
         if *kept_bytes + len > MOST_KEPT_BYTES {
@@ -196,12 +208,15 @@ impl FalseSharing {
         let uses = lock(&self.uses);
         let kept = uses.by_minipage.get(&minipage).and_then(|entry| entry.kept.as_deref());
         let interval = self.intervals.load(Ordering::Relaxed);
-        Trapped { minipage, address, kind, line: kept.and_then(line_of), interval }
+        let group = neighbours_of(minipage, platform);
+        let losses =
+            group.and_then(|group| uses.neighbours.get(&group)).map_or(0, |group| group.losses);
+        Trapped { minipage, address, kind, line: kept.and_then(line_of), interval, losses }
     }
 
     /// It has what it trapped for.
     pub(crate) fn served(&self, trapped: Trapped, platform: &Platform) {
-        let Trapped { minipage, address, kind, line, interval } = trapped;
+        let Trapped { minipage, address, kind, line, interval, losses } = trapped;
         let part = line.map(|line| {
             let (page, _) = platform.memory().privileged(minipage);
             line.part(|at| {
@@ -215,9 +230,12 @@ impl FalseSharing {
         let entry = by_minipage.entry(minipage).or_default();
         entry.count(part, (address, kind), interval);
         if let Some(group) = neighbours_of(minipage, platform) {
-            let before = neighbours.entry(group).or_default();
-            let spared = Trapping::add(before, (minipage, kind), interval);
-            entry.too_fine += u64::from(spared);
+            let group = neighbours.entry(group).or_default();
+            // What was lost before this thread went on is not here.
+            if group.losses == losses {
+                let spared = Trapping::add(&mut group.trapping, (minipage, kind), interval);
+                entry.too_fine += u64::from(spared);
+            }
         }
     }
 

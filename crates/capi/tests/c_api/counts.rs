@@ -225,7 +225,9 @@ fn an_allocation_whose_minipages_are_used_together_has_a_line() {
 #[test]
 fn a_trap_behind_the_loss_of_a_neighbour_is_not_too_fine() {
     let dir = TestDir::new();
-    let (_, stats) = summarized(&dir, &compile(&dir, "lost_neighbour"), &[]);
+    let written = dir.path().join("written");
+    let program = compile(&dir, "lost_neighbour");
+    let (_, stats) = summarized(&dir, &program, &[written.to_str().unwrap()]);
     let stats: Value = serde_json::from_str(&stats).unwrap();
     for (node, expected) in [(0, (1, 0)), (1, (4, 1))] {
         let shared = &stats["nodes"][node]["stats"]["sharing"][0];
