@@ -59,17 +59,17 @@ impl<At: Copy + Eq> Accesses<At> {
     /// The instruction at hand traps on a minipage.
     pub fn fault(&mut self, at: At, minipage: MinipageId) -> Asking {
         let granted = Some((at, minipage));
-        let pinned = self.holds_any() || self.granted.contains(&granted);
-        if !self.granted.contains(&granted) {
+        let (holds_any, was_granted) = (self.holds_any(), self.granted.contains(&granted));
+        if !was_granted {
             self.granted[self.next] = granted;
             self.next = (self.next + 1) % MOST;
         }
         let mut given_up = Minipages::new();
-        for place in &mut self.held {
+        if holds_any {
             let goes = |held: &mut MinipageId| gives_up(*held, minipage);
-            given_up.extend(place.take_if(goes));
+            given_up.extend(self.held.iter_mut().filter_map(|place| place.take_if(goes)));
         }
-        Asking { given_up, pinned }
+        Asking { given_up, pinned: holds_any || was_granted }
     }
 
     /// Whether the instruction at hand holds a minipage. If it traps on that with the access that it needs, only the

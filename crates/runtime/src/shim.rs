@@ -6,7 +6,7 @@
 use std::sync::PoisonError;
 
 #[cfg(feature = "shuttle")]
-pub(crate) use model::{Instant, fence, futex_wait, futex_wake};
+pub(crate) use model::{fence, futex_wait, futex_wake};
 #[cfg(feature = "shuttle")]
 pub(crate) use shuttle::{
     hint::spin_loop,
@@ -26,7 +26,6 @@ pub(crate) use {
     std::sync::{Mutex, MutexGuard},
     std::thread::yield_now,
     std::thread_local,
-    std::time::Instant,
 };
 
 /// A panic elsewhere must not stop the node from telling its peers: take the lock all the same.
@@ -53,8 +52,6 @@ mod system {
 #[cfg(feature = "shuttle")]
 mod model {
     use core::sync::atomic::Ordering;
-    use core::time::Duration;
-    use shuttle::rand::{Rng, thread_rng};
     use shuttle::sync::atomic::AtomicU32;
     use shuttle::sync::{Condvar, Mutex, MutexGuard};
     use std::collections::BTreeMap;
@@ -91,19 +88,5 @@ mod model {
     pub(crate) fn futex_wake(word: &AtomicU32) {
         *wakes().entry(name(word)).or_default() += 1;
         CHANGE.notify_all();
-    }
-
-    /// A clock as the schedule likes it: any time, or none, may have passed.
-    #[derive(Clone, Copy, Debug)]
-    pub(crate) struct Instant;
-
-    impl Instant {
-        pub(crate) fn now() -> Self {
-            Self
-        }
-
-        pub(crate) fn elapsed(self) -> Duration {
-            if thread_rng().r#gen() { Duration::MAX } else { Duration::ZERO }
-        }
     }
 }

@@ -135,7 +135,8 @@ impl Entry {
         let driver = self.driver;
         let Some(minipage) = driver.memory().translate(trap.address) else { return false };
         let needed = if trap.write { Access::ReadWrite } else { Access::ReadOnly };
-        if !driver.tables().knows(minipage) || driver.memory().limit(minipage.area()) < needed {
+        let Some(area) = driver.tables().area_with(minipage) else { return false };
+        if driver.memory().limit(minipage.area()) < needed {
             return false;
         }
         if let Some((start, bytes)) = signals::stack::without_room(context) {
@@ -147,7 +148,7 @@ impl Entry {
             ));
         }
         // SAFETY: the handler's own context.
-        unsafe { unsupported_atomics::look(driver, minipage, trap.address, context) };
+        unsafe { unsupported_atomics::look(driver, area.consistency(), trap.address, context) };
         let kind = if trap.write { Kind::Write } else { Kind::Read };
         let Some((thread, slot)) = driver.own_slot() else {
             driver.platform().fatal("more than 4,096 threads of this node use shared memory");
@@ -172,7 +173,7 @@ impl Entry {
         let trapped = driver.engine().trapped((minipage, trap.address), kind);
         let since_ns = now_ns();
         critical_section::needs(minipage);
-        let sharing = driver.tables().segment_sharing(minipage.area());
+        let sharing = area.sharing();
         if kind == Kind::Write || sharing.is_some() {
             driver.end_windows_on(minipage);
         }

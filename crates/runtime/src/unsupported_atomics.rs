@@ -9,7 +9,7 @@
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use multigrain_types::{Consistency, MinipageId};
+use multigrain_types::Consistency;
 
 use crate::driver::Driver;
 use crate::source_location::symbols;
@@ -17,21 +17,17 @@ use crate::source_location::symbols;
 /// Whether the program was told.
 static TOLD: AtomicBool = AtomicBool::new(false);
 
-/// A thread of the program trapped, at that address: looks at its instruction.
+/// A thread of the program trapped, at that address of memory of this consistency: looks at its instruction.
 ///
 /// # Safety
 /// `context` is the third argument of the trap's handler.
 pub(crate) unsafe fn look(
     driver: &Driver,
-    minipage: MinipageId,
+    consistency: Consistency,
     address: usize,
     context: *const c_void,
 ) {
-    if driver.nodes() == 1 || TOLD.load(Ordering::Relaxed) {
-        return;
-    }
-    let consistency = driver.tables().consistency_of(minipage);
-    if consistency.is_sequential() {
+    if consistency.is_sequential() || driver.nodes() == 1 || TOLD.load(Ordering::Relaxed) {
         return;
     }
     // SAFETY: the caller's promise.

@@ -174,34 +174,34 @@ impl Peer {
     ) -> Result<(), LinkError> {
         // SAFETY: the caller's promise is the one asked for.
         let send = |out: &mut Outbox, port: Port<'_>| unsafe { out.send(header, payload, port) };
-        self.with_outbox(*header, waiting, |out, port| send(out, port).map(|()| header.payload))?;
+        self.with_outbox(header, waiting, |out, port| send(out, port).map(|()| header.payload))?;
         Ok(())
     }
 
     /// [`Outbox::defer`].
     pub(crate) fn defer(&self, header: &Header, waiting: &Waiting) -> Result<(), LinkError> {
-        self.with_outbox(*header, waiting, |out, port| out.defer(header, port).map(|()| 0))?;
+        self.with_outbox(header, waiting, |out, port| out.defer(header, port).map(|()| 0))?;
         Ok(())
     }
 
     /// [`Outbox::defer_with`].
     pub(crate) fn defer_with(
         &self,
-        header: Header,
+        header: &Header,
         fill: impl FnOnce(&mut Vec<u8>),
         waiting: &Waiting,
     ) -> Result<u64, LinkError> {
-        self.with_outbox(header, waiting, |out, port| out.defer_with(header, fill, port))
+        self.with_outbox(header, waiting, |out, port| out.defer_with(*header, fill, port))
     }
 
     /// [`Outbox::defer_or_merge`].
     pub(crate) fn defer_or_merge(
         &self,
-        header: Header,
+        header: &Header,
         merge: impl FnOnce(&Header) -> Option<Header>,
         waiting: &Waiting,
     ) -> Result<(), LinkError> {
-        let defer = |out: &mut Outbox, port: Port<'_>| out.defer_or_merge(header, merge, port);
+        let defer = |out: &mut Outbox, port: Port<'_>| out.defer_or_merge(*header, merge, port);
         self.with_outbox(header, waiting, |out, port| defer(out, port).map(|()| 0))?;
         Ok(())
     }
@@ -251,13 +251,13 @@ impl Peer {
         sending.phase = Phase::Leaving;
         let said = sending.outbox.send_own(&bye, self.port());
         let _ = self.follow_up(&mut sending, said, waiting);
-        self.tell(&mut sending, &bye);
+        self.tell(&mut sending, &bye, 0);
     }
 
     /// Sends a frame as `act` does, which returns its payload's length.
     fn with_outbox(
         &self,
-        header: Header,
+        header: &Header,
         waiting: &Waiting,
         act: impl FnOnce(&mut Outbox, Port<'_>) -> Result<u64, Errno>,
     ) -> Result<u64, LinkError> {
@@ -267,19 +267,27 @@ impl Peer {
         }
         let done = act(&mut sending.outbox, self.port());
         let payload = self.follow_up(&mut sending, done, waiting)?;
-        self.tell(&mut sending, &Header { payload, ..header });
+        self.tell(&mut sending, header, payload);
         Ok(payload)
     }
 
-    fn tell(&self, sending: &mut Sending, header: &Header) {
+    /// A tap is told of a frame with a payload of so many bytes, now or when there is a link.
+    #[inline]
+    fn tell(&self, sending: &mut Sending, header: &Header, payload: u64) {
+        if !matches!(self.link.get(), Some(Joined { tapped: false, .. })) {
+            self.tell_tap(sending, Header { payload, ..*header });
+        }
+    }
+
+    #[cold]
+    fn tell_tap(&self, sending: &mut Sending, header: Header) {
         match self.link.get() {
-            Some(Joined { tapped: false, .. }) => {}
-            Some(Joined { link, tapped: true }) => {
+            Some(Joined { link, .. }) => {
                 if let Some(tap) = link.tap() {
-                    tap.sent(header);
+                    tap.sent(&header);
                 }
             }
-            None => sending.untold.push(*header),
+            None => sending.untold.push(header),
         }
     }
 

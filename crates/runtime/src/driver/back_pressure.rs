@@ -13,6 +13,7 @@ use super::{Driver, WaitReason};
 use crate::error::Error;
 #[cfg(feature = "mutants")]
 use crate::mutants::bound;
+use crate::time_windows::now_ns;
 
 /// Bytes that may wait for a peer before those who send of their own accord wait.
 const WAITING: usize = 4 << 20;
@@ -33,7 +34,7 @@ impl Driver {
         );
         while self.mesh().waiting_bytes(to) > room {
             self.forget_access();
-            self.timed(WaitReason::Other, || self.mesh().wait_for_room(to));
+            self.wait_for_room(to);
         }
         if self.tables().withheld() > most {
             self.release()?;
@@ -48,7 +49,13 @@ impl Driver {
         let room = bound(Mutant::named("hints-without-room"), room);
         while let Some(to) = self.mesh().most_waiting(room) {
             self.forget_access();
-            self.timed(WaitReason::Other, || self.mesh().wait_for_room(to));
+            self.wait_for_room(to);
         }
+    }
+
+    fn wait_for_room(&self, to: NodeId) {
+        let since_ns = now_ns();
+        self.mesh().wait_for_room(to);
+        self.count_wait(WaitReason::Other, since_ns, now_ns());
     }
 }

@@ -12,6 +12,7 @@ use super::steps::Batch;
 use super::{Driver, WaitReason, held_instructions};
 use crate::minipage_run::Run;
 use crate::receiver::slots::Slot;
+use crate::time_windows::now_ns;
 
 /// What is fetched: what a thread waits for, and what comes with it.
 pub(crate) enum Wanted<'a> {
@@ -48,6 +49,14 @@ impl For {
     /// Whether it is an instruction that was not granted the minipage before.
     pub(crate) fn is_first_try(self) -> bool {
         matches!(self, Self::Instruction { pinned: false, .. })
+    }
+
+    /// Since when it is wanted, if anybody waits for it.
+    fn since_ns(self) -> Option<u64> {
+        match self {
+            Self::Instruction { since_ns, .. } | Self::Call { since_ns, .. } => Some(since_ns),
+            Self::Later => None,
+        }
     }
 }
 
@@ -88,7 +97,9 @@ impl Driver {
                 (needed, at_once)
             }),
         };
-        self.wait_for(slot, WaitReason::Fault);
+        if !slot.is_woken() {
+            self.wait_since(slot, WaitReason::Fault, for_.since_ns().unwrap_or_else(now_ns));
+        }
         self.resume((thread, slot), needed, for_);
         at_once
     }

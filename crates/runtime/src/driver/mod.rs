@@ -166,9 +166,13 @@ impl Driver {
 
     /// Waits until `slot` is woken, receiving for the node if nobody does.
     pub(crate) fn wait_for(&self, slot: &Slot, wait: WaitReason) {
-        if slot.is_woken() {
-            return;
+        if !slot.is_woken() {
+            self.wait_since(slot, wait, now_ns());
         }
+    }
+
+    /// The same, of a wait whose time counts from then on.
+    fn wait_since(&self, slot: &Slot, wait: WaitReason, since_ns: u64) {
         if !matches!(wait, WaitReason::Fault) && slot.awaited().is_waiting() {
             let place = match wait {
                 WaitReason::At(place) | WaitReason::Until(place) => place.to_string(),
@@ -182,12 +186,19 @@ impl Driver {
         if !matches!(wait, WaitReason::Fault) {
             self.end_kept_lock(slot);
         }
-        let receive = || self.receiver.wait(slot, self.mesh(), &mut NodeSink::new(self));
-        self.timed(wait, || match wait {
+        let receive = || self.receiver.wait(slot, since_ns, self.mesh(), &mut NodeSink::new(self));
+        let ended_ns = match wait {
             WaitReason::At(place) => slot.awaited().wait_at(place, false, receive),
             WaitReason::Until(place) => slot.awaited().wait_at(place, true, receive),
             WaitReason::Fault | WaitReason::Other => receive(),
-        });
+        };
+        self.count_wait(wait, since_ns, ended_ns.unwrap_or_else(now_ns));
+    }
+
+    fn count_wait(&self, wait: WaitReason, since_ns: u64, ended_ns: u64) {
+        if let Some(count) = wait.count() {
+            self.counters().add(count, ended_ns.saturating_sub(since_ns));
+        }
     }
 
     /// Serves what has arrived, if this thread looks between its waits.
@@ -198,15 +209,6 @@ impl Driver {
     /// This thread looks no more.
     pub(crate) fn rest(&self) {
         self.receiver.let_go(self.mesh());
-    }
-
-    /// What makes this thread wait, with its time counted.
-    fn timed(&self, wait: WaitReason, act: impl FnOnce()) {
-        let since_ns = now_ns();
-        act();
-        if let Some(count) = wait.count() {
-            self.counters().add(count, now_ns().saturating_sub(since_ns));
-        }
     }
 
     /// The service thread: receives while no thread of the program waits.

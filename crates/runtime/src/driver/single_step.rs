@@ -21,7 +21,7 @@ pub(super) type Instruction = u64;
 thread_local! {
     /// The instructions that are stepped, the innermost last: a program's handler of a signal that one
     /// of them raised itself may need another.
-    static STEPPED: Cell<Stepped> = const { Cell::new(Stepped::NONE) };
+    static STEPPED: Stepped = const { Stepped { steps: Cell::new([Step::NONE; DEEPEST]), count: Cell::new(0) } };
 }
 
 /// Handlers that are left by `siglongjmp` leave theirs behind: of so many, the oldest are forgotten.
@@ -45,30 +45,31 @@ impl Step {
 }
 
 /// Instructions that are stepped.
-#[derive(Clone, Copy)]
 struct Stepped {
-    steps: [Step; DEEPEST],
-    count: usize,
+    steps: Cell<[Step; DEEPEST]>,
+    count: Cell<usize>,
 }
 
 impl Stepped {
-    const NONE: Self = Self { steps: [Step::NONE; DEEPEST], count: 0 };
-
-    fn push(mut self, step: Step) -> Self {
-        if self.count == DEEPEST {
-            self.steps.rotate_left(1);
-            self.count -= 1;
-        }
-        self.steps[self.count] = step;
-        self.count += 1;
-        self
+    fn innermost(&self) -> Option<Step> {
+        self.count.get().checked_sub(1).map(|last| self.steps.get()[last])
     }
 
-    fn pop() -> Option<Step> {
-        let mut stepped = STEPPED.with(Cell::get);
-        stepped.count = stepped.count.checked_sub(1)?;
-        STEPPED.with(|place| place.set(stepped));
-        Some(stepped.steps[stepped.count])
+    fn push(&self, step: Step) {
+        let (mut steps, mut count) = (self.steps.get(), self.count.get());
+        if count == DEEPEST {
+            steps.rotate_left(1);
+            count -= 1;
+        }
+        steps[count] = step;
+        self.steps.set(steps);
+        self.count.set(count + 1);
+    }
+
+    fn pop(&self) -> Option<Step> {
+        let step = self.innermost()?;
+        self.count.set(self.count.get() - 1);
+        Some(step)
     }
 }
 
@@ -77,8 +78,9 @@ impl Stepped {
 /// # Safety
 /// `context` is the third argument of a signal handler.
 pub(super) unsafe fn is_stepped_here(context: *const c_void) -> bool {
-    let Stepped { steps, count } = STEPPED.with(Cell::get);
-    let Some(innermost) = count.checked_sub(1).map(|last| steps[last].place) else { return false };
+    let Some(Step { place: innermost, .. }) = STEPPED.with(Stepped::innermost) else {
+        return false;
+    };
     // SAFETY: as the caller says.
     let place = unsafe { arch::place(context) };
     // SAFETY: as the caller says.
@@ -110,7 +112,7 @@ pub(super) unsafe fn begin(context: *mut c_void) {
     let by_program = unsafe { arch::is_stepped(context) };
     // SAFETY: as the caller says.
     let step = Step { place, by_program, blocked: unsafe { arch::step(context) } };
-    STEPPED.with(|stepped| stepped.set(stepped.get().push(step)));
+    STEPPED.with(|stepped| stepped.push(step));
 }
 
 /// The innermost step is over; whether the program steps itself there. None if nothing is stepped.
@@ -118,7 +120,7 @@ pub(super) unsafe fn begin(context: *mut c_void) {
 /// # Safety
 /// `context` is the third argument of a signal handler.
 pub(super) unsafe fn end(context: *mut c_void) -> Option<bool> {
-    let Step { blocked, by_program, .. } = Stepped::pop()?;
+    let Step { blocked, by_program, .. } = STEPPED.with(Stepped::pop)?;
     // SAFETY: as the caller says.
     unsafe { arch::end_step(context, blocked, by_program) };
     Some(by_program)

@@ -236,8 +236,10 @@ unsafe impl Sink for NodeSink<'_> {
         if let Some((message, Some(run))) = message
             && message.attach() == Attach::Page
         {
-            // Zeros have not been announced: they need no place.
-            self.driver.retiring.arrives(from, run.first().area());
+            if header.payload == 0 {
+                // Zeros have not been announced: they need no place.
+                self.driver.retiring.arrives(from, run.first().area());
+            }
             self.receive_contents(from, message, run, header, body)?;
         }
         self.driver.retiring.arrived(from);

@@ -48,13 +48,19 @@ impl Awaited {
 
     /// The thread waits from now on, for no longer than `wait` takes, and what it has asked for is sent. `timed`: the
     /// protocol ends the wait at some time.
-    pub(crate) fn wait_at(&self, call: BlockingCall, timed: bool, wait: impl FnOnce()) {
+    pub(crate) fn wait_at<R>(
+        &self,
+        call: BlockingCall,
+        timed: bool,
+        wait: impl FnOnce() -> R,
+    ) -> R {
         self.waits_begun.fetch_add(1, Ordering::SeqCst);
         let (call, id) = call.to_words();
         self.id.store(id, Ordering::SeqCst);
         self.call.store(call | if timed { TIMED } else { 0 }, Ordering::SeqCst);
-        wait();
+        let result = wait();
         self.call.store(0, Ordering::SeqCst);
+        result
     }
 
     /// Whether the thread waits: what it does besides is done by a handler of a signal.

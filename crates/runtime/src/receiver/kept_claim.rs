@@ -10,14 +10,10 @@
 //!
 //! A thread that says that it looks by itself between its waits (`between_waits`) needs no watch.
 
-use std::time::Duration;
-
-use crate::shim::Instant;
-
 /// How long the service thread sleeps while it watches over a claim.
 pub(super) const WATCH_MICROS: u32 = 200;
 /// Waits that are no further apart follow each other closely.
-const CLOSE: Duration = Duration::from_micros(50);
+const CLOSE_NS: u64 = 50_000;
 
 /// Whether the next wait is expected soon. All is done with the role of the receiver, or by the service
 /// thread at its end.
@@ -29,20 +25,20 @@ pub(super) struct Claim {
     kept: bool,
     /// The last wait has followed the one before it closely.
     close: bool,
-    /// The end of the last wait.
-    ended: Option<Instant>,
+    /// When the last wait ended, in nanoseconds.
+    ended_ns: Option<u64>,
 }
 
 impl Claim {
     /// A wait begins: whether wake-ups are suppressed already.
-    pub(super) fn wait_begins(&mut self) -> bool {
-        self.close = self.is_fresh();
+    pub(super) fn wait_begins(&mut self, now_ns: u64) -> bool {
+        self.close = self.is_fresh(now_ns);
         core::mem::take(&mut self.kept)
     }
 
     /// A wait ends: whether wake-ups stay suppressed. `looks`: its thread receives all the same, until it lets go.
-    pub(super) fn wait_ends(&mut self, looks: bool) -> bool {
-        self.ended = Some(Instant::now());
+    pub(super) fn wait_ends(&mut self, now_ns: u64, looks: bool) -> bool {
+        self.ended_ns = Some(now_ns);
         self.kept = looks || self.watched && self.close;
         self.kept
     }
@@ -61,8 +57,10 @@ impl Claim {
 
     /// The service thread looks, while nobody receives: whether it is to watch. If not, and if wake-ups are
     /// suppressed, they are to be resumed, by `resume`.
-    pub(super) fn watch(&mut self, resume: impl FnOnce()) -> bool {
-        self.watched = self.close && self.is_fresh();
+    pub(super) fn watch(&mut self, now_ns: impl FnOnce() -> u64, resume: impl FnOnce()) -> bool {
+        // What is not fresh any more is not until the next wait.
+        self.close = self.close && self.is_fresh(now_ns());
+        self.watched = self.close;
         if !self.watched {
             self.let_go(resume);
         }
@@ -72,71 +70,69 @@ impl Claim {
     /// The service thread ends.
     pub(super) fn end(&mut self, resume: impl FnOnce()) {
         self.close = false;
-        self.watch(resume);
+        self.watch(|| 0, resume);
     }
 
-    fn is_fresh(&self) -> bool {
-        self.ended.is_some_and(|ended| ended.elapsed() < CLOSE)
+    fn is_fresh(&self, now_ns: u64) -> bool {
+        self.ended_ns.is_some_and(|ended_ns| now_ns.saturating_sub(ended_ns) < CLOSE_NS)
     }
 }
 
-#[cfg(all(test, not(any(feature = "shuttle", feature = "loom", miri))))]
+#[cfg(test)]
 mod tests {
     use super::*;
 
-    fn wait(claim: &mut Claim) -> (bool, bool) {
-        (claim.wait_begins(), claim.wait_ends(false))
-    }
-
-    /// The last wait has just ended, for however long the thread that runs this loses the processor.
-    fn just_ended() -> Option<Instant> {
-        Some(Instant::now() + Duration::from_secs(3600))
+    /// A wait that begins and ends then.
+    fn wait(claim: &mut Claim, now_ns: u64) -> (bool, bool) {
+        (claim.wait_begins(now_ns), claim.wait_ends(now_ns, false))
     }
 
     #[test]
     fn it_is_kept_between_close_waits_while_it_is_watched() {
         let mut claim = Claim::default();
-        assert_eq!(wait(&mut claim), (false, false), "the first wait");
-        claim.ended = just_ended();
-        assert_eq!(wait(&mut claim), (false, false), "nobody watches");
-        claim.ended = just_ended();
-        assert!(claim.watch(|| panic!("wake-ups are not suppressed")));
-        assert_eq!(wait(&mut claim), (false, true));
-        claim.ended = just_ended();
-        assert!(claim.wait_begins());
+        assert_eq!(wait(&mut claim, 0), (false, false), "the first wait");
+        assert_eq!(wait(&mut claim, CLOSE_NS - 1), (false, false), "nobody watches");
+        assert!(claim.watch(|| 2 * CLOSE_NS - 2, || panic!("wake-ups are not suppressed")));
+        assert_eq!(wait(&mut claim, 2 * CLOSE_NS - 2), (false, true));
+        assert!(claim.wait_begins(3 * CLOSE_NS - 3));
     }
 
     #[test]
     fn wake_ups_are_resumed_once_where_no_wait_follows() {
-        let ended = Instant::now().checked_sub(CLOSE);
-        assert!(ended.is_some(), "this machine has run for longer");
-        let mut claim = Claim { watched: true, kept: true, close: true, ended };
+        let mut claim = Claim { watched: true, kept: true, close: true, ended_ns: Some(7) };
         let mut resumed = 0;
-        assert!(!claim.watch(|| resumed += 1) && !claim.watch(|| resumed += 1));
+        let late = || 7 + CLOSE_NS;
+        assert!(!claim.watch(late, || resumed += 1) && !claim.watch(late, || resumed += 1));
         assert_eq!(resumed, 1);
-        assert_eq!(wait(&mut claim), (false, false), "that was not close");
+        assert_eq!(wait(&mut claim, late()), (false, false), "that was not close");
+    }
+
+    #[test]
+    fn a_wait_that_ends_later_than_now_has_just_ended() {
+        let mut claim = Claim { close: true, ended_ns: Some(CLOSE_NS), ..Claim::default() };
+        assert!(claim.watch(|| 0, || panic!("nothing is suppressed")) && !claim.wait_begins(0));
+        assert!(claim.close);
     }
 
     #[test]
     fn who_looks_by_itself_needs_no_watch_and_lets_go_once() {
         let mut claim = Claim::default();
-        assert!(!claim.wait_begins() && claim.wait_ends(true) && claim.is_kept());
+        assert!(!claim.wait_begins(0) && claim.wait_ends(0, true) && claim.is_kept());
         assert!(
-            claim.wait_begins() && claim.wait_ends(true),
+            claim.wait_begins(CLOSE_NS) && claim.wait_ends(CLOSE_NS, true),
             "the next wait finds them suppressed"
         );
         let mut resumed = 0;
         claim.let_go(|| resumed += 1);
         claim.let_go(|| resumed += 1);
-        assert!(resumed == 1 && !claim.is_kept() && !claim.wait_begins());
+        assert!(resumed == 1 && !claim.is_kept() && !claim.wait_begins(CLOSE_NS));
     }
 
     #[test]
     fn the_service_thread_leaves_nothing_suppressed() {
-        let ended = just_ended();
-        let mut claim = Claim { watched: true, kept: true, close: true, ended };
+        let mut claim = Claim { watched: true, kept: true, close: true, ended_ns: Some(0) };
         let mut resumed = false;
         claim.end(|| resumed = true);
-        assert!(resumed && !claim.wait_begins() && !claim.wait_ends(false));
+        assert!(resumed && !claim.wait_begins(0) && !claim.wait_ends(0, false));
     }
 }

@@ -25,7 +25,7 @@ pub(crate) fn begin(thread: ThreadId, minipage: MinipageId) -> bool {
 /// It has been served.
 pub(crate) fn end(thread: ThreadId) {
     if let Some(served) = SERVED.get(thread.0 as usize) {
-        served.store(0, Ordering::SeqCst);
+        served.store(0, Ordering::Release);
     }
 }
 

@@ -1,5 +1,6 @@
 //! Waiting: the ways to wait (poll, sleep, adaptive) and the default, serving, and the last look at what arrives.
 
+use core::cell::Cell;
 use std::time::Duration;
 
 #[cfg(feature = "mutants")]
@@ -12,11 +13,12 @@ use super::service_level::ServiceLevel;
 use super::slots::{self, Slot};
 use super::{Receiver, between_waits};
 use crate::membership::Membership;
-use crate::shim::{Instant, lock, spin_loop, yield_now};
+use crate::shim::{lock, spin_loop, yield_now};
+use crate::time_windows::now_ns;
 
 /// How long an adaptive wait polls before it sleeps: a few round trips, and well below the cost of
 /// keeping a core from somebody else.
-const POLL_FOR: Duration = Duration::from_micros(60);
+const POLL_NS: u64 = 60_000;
 
 /// How a thread waits for a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -42,58 +44,66 @@ impl Receiver {
         });
     }
 
-    /// Waits until `slot` is woken; what arrives meanwhile goes to the sink if this thread receives.
-    pub(crate) fn wait(&self, slot: &Slot, mesh: &Mesh, sink: &mut dyn Sink) {
+    /// Waits until `slot` is woken; what arrives meanwhile goes to the sink if this thread receives. The wait has
+    /// begun at `since_ns`; returns when it ended, if the clock was read then.
+    pub(crate) fn wait(
+        &self,
+        slot: &Slot,
+        since_ns: u64,
+        mesh: &Mesh,
+        sink: &mut dyn Sink,
+    ) -> Option<u64> {
         if slot.is_woken() {
-            return;
+            return None;
         }
         if self.level != ServiceLevel::Helping {
             // Who receives may be asleep: acks of earlier faults that did not go with the request.
             mesh.flush_deferred();
         }
+        let ended_ns = Cell::new(None);
         self.role.wait(
             &slot.word,
-            || self.receive_until(slot, mesh, sink),
+            || ended_ns.set(Some(self.receive_until(slot, since_ns, mesh, sink))),
             || self.stand_by(slot),
             slots::nudge_one,
         );
+        ended_ns.get()
     }
 
-    /// Has the role; gives it back when the wake-up is there.
-    fn receive_until(&self, slot: &Slot, mesh: &Mesh, sink: &mut dyn Sink) {
+    /// Has the role; gives it back when the wake-up is there. Returns when that was.
+    fn receive_until(&self, slot: &Slot, since_ns: u64, mesh: &Mesh, sink: &mut dyn Sink) -> u64 {
         // The request is under way: suppressing wake-ups costs its time, not the reply's.
-        if !lock(&self.claim).wait_begins() {
+        if !lock(&self.claim).wait_begins(since_ns) {
             self.suppress(mesh);
         }
         // Acks of earlier faults that did not go with the request go now, while it travels.
         mesh.flush_deferred();
-        let mut polling_since = None;
+        let mut polling_since = Some(since_ns);
         while !slot.is_woken() {
             if self.mode != WaitMode::Block && mesh.receive(sink, Timeout::Now) > 0 {
                 polling_since = None;
                 continue;
             }
+            let mut polls_long = || {
+                let now_ns = now_ns();
+                now_ns.saturating_sub(*polling_since.get_or_insert(now_ns)) >= POLL_NS
+            };
             match self.mode {
-                WaitMode::Spin => {
-                    let since = *polling_since.get_or_insert_with(Instant::now);
-                    // More nodes may spin than there are cores: the sender needs one as well.
-                    if since.elapsed() < POLL_FOR { spin_loop() } else { yield_now() }
-                }
+                // More nodes may spin than there are cores: the sender needs one as well.
+                WaitMode::Spin if polls_long() => yield_now(),
+                WaitMode::Spin => spin_loop(),
                 WaitMode::Yield => yield_now(),
+                WaitMode::Adaptive if !polls_long() => yield_now(),
                 WaitMode::Block => sleep(slot, mesh, sink),
                 WaitMode::Adaptive => {
-                    let since = *polling_since.get_or_insert_with(Instant::now);
-                    if since.elapsed() < POLL_FOR {
-                        yield_now();
-                    } else {
-                        sleep(slot, mesh, sink);
-                        // Whatever ended the sleep, the answer is likely to be near.
-                        polling_since = None;
-                    }
+                    sleep(slot, mesh, sink);
+                    // Whatever ended the sleep, the answer is likely to be near.
+                    polling_since = None;
                 }
             }
         }
-        let kept = lock(&self.claim).wait_ends(between_waits::keeps());
+        let ended_ns = now_ns();
+        let kept = lock(&self.claim).wait_ends(ended_ns, between_waits::keeps());
         self.role.give_back();
         if !kept {
             mesh.resume_wakeups();
@@ -103,6 +113,7 @@ impl Receiver {
         if self.role.waits_for_more_than(1) {
             slots::nudge_one();
         }
+        ended_ns
     }
 
     /// Whether waiting threads are asleep, as all but one are.
@@ -138,12 +149,12 @@ impl Receiver {
             #[cfg(feature = "mutants")]
             if mutants::on(mutants::Mutant::named("service-sleeps")) && !membership.is_finalizing()
             {
-                std::thread::sleep(POLL_FOR);
+                std::thread::sleep(Duration::from_nanos(POLL_NS));
                 continue;
             }
             if self.role.try_take() {
                 mesh.receive(sink, Timeout::Now);
-                watches = lock(&self.claim).watch(|| mesh.resume_wakeups());
+                watches = lock(&self.claim).watch(now_ns, || mesh.resume_wakeups());
                 self.role.give_back();
                 if self.role.waits_for_more_than(0) {
                     slots::nudge_one();

@@ -147,6 +147,16 @@ impl AreaStates {
         }
     }
 
+    /// What its minipages promise.
+    pub(crate) fn consistency(&self) -> Consistency {
+        self.record.consistency
+    }
+
+    /// How this node shares it with others, if it is a named segment.
+    pub(crate) fn sharing(&self) -> Option<&SegmentUse> {
+        self.sharing.as_deref()
+    }
+
     /// Forgets states that are as at first; whether there is no more to come: others of release consistent
     /// minipages stay, for write notices may name them for long.
     ///
@@ -341,8 +351,12 @@ impl SharedTables {
 
     /// Whether the minipage exists; ids from peers are checked with this before use.
     pub(crate) fn knows(&self, minipage: MinipageId) -> bool {
-        let area = self.area(minipage.area());
-        area.is_some_and(|area| minipage.index() < area.record.area.minipages())
+        self.area_with(minipage).is_some()
+    }
+
+    /// The area of a minipage, if that exists.
+    pub(crate) fn area_with(&self, minipage: MinipageId) -> Option<&AreaStates> {
+        self.area(minipage.area()).filter(|area| minipage.index() < area.record.area.minipages())
     }
 
     /// Who keeps the directory entry of a minipage of this area.
@@ -364,12 +378,12 @@ impl SharedTables {
 
     /// What a minipage promises; sequential if it is unknown here.
     pub(crate) fn consistency_of(&self, minipage: MinipageId) -> Consistency {
-        self.area(minipage.area()).map_or(Consistency::Sequential, |area| area.record.consistency)
+        self.area(minipage.area()).map_or(Consistency::Sequential, AreaStates::consistency)
     }
 
     /// How this node shares a named segment with others; none of any other area.
     pub(crate) fn segment_sharing(&self, id: AreaId) -> Option<&SegmentUse> {
-        self.area(id)?.sharing.as_deref()
+        self.area(id)?.sharing()
     }
 
     /// How this node sends the contents of a named segment; none of any other area.

@@ -148,7 +148,7 @@ fn what_waits_for_a_link_is_told_when_that_is_there() {
     let ([link, _other], [log, _]) = tapped();
     let (peer, waiting) = (Peer::new(NodeId(1), None), Waiting::new().unwrap());
     peer.defer(&frame(1), &waiting).unwrap();
-    peer.defer_with(frame(2), |out| out.push(0), &waiting).unwrap();
+    peer.defer_with(&frame(2), |out| out.push(0), &waiting).unwrap();
     assert!(lock(&log.sent).is_empty());
     assert!(peer.join(link, &waiting).unwrap().is_some());
     peer.defer(&frame(3), &waiting).unwrap();

@@ -22,16 +22,16 @@ impl Mesh {
     pub unsafe fn send(
         &self,
         to: NodeId,
-        header: Header,
+        mut header: Header,
         payload: Payload<'_>,
     ) -> Result<(), LinkError> {
-        let (peer, header) = self.addressed(to, header)?;
+        let peer = self.address(to, &mut header)?;
         let bytes = payload.span().len() as u64;
         if bytes > MAX_PAYLOAD {
             let error = FrameError::Long { kind: header.kind, payload: bytes };
             return Err(LinkError::Frame { to, error });
         }
-        let header = Header { payload: bytes, ..header };
+        header.payload = bytes;
         // SAFETY: the caller's promise is the one asked for.
         unsafe { peer.send(&header, payload, &self.waiting) }
     }
@@ -51,8 +51,8 @@ impl Mesh {
     ///
     /// # Errors
     /// As [`Mesh::send`].
-    pub fn defer(&self, to: NodeId, header: Header) -> Result<(), LinkError> {
-        let (peer, header) = self.addressed(to, header)?;
+    pub fn defer(&self, to: NodeId, mut header: Header) -> Result<(), LinkError> {
+        let peer = self.address(to, &mut header)?;
         peer.defer(&header, &self.waiting)?;
         self.deferred.insert(to.index());
         Ok(())
@@ -67,11 +67,11 @@ impl Mesh {
     pub fn defer_with(
         &self,
         to: NodeId,
-        header: Header,
+        mut header: Header,
         fill: impl FnOnce(&mut Vec<u8>),
     ) -> Result<u64, LinkError> {
-        let (peer, header) = self.addressed(to, header)?;
-        let bytes = peer.defer_with(header, fill, &self.waiting)?;
+        let peer = self.address(to, &mut header)?;
+        let bytes = peer.defer_with(&header, fill, &self.waiting)?;
         self.deferred.insert(to.index());
         Ok(bytes)
     }
@@ -84,17 +84,17 @@ impl Mesh {
     pub fn defer_or_merge(
         &self,
         to: NodeId,
-        header: Header,
+        mut header: Header,
         merge: impl FnOnce(&Header) -> Option<Header>,
     ) -> Result<(), LinkError> {
-        let (peer, header) = self.addressed(to, header)?;
-        peer.defer_or_merge(header, merge, &self.waiting)?;
+        let peer = self.address(to, &mut header)?;
+        peer.defer_or_merge(&header, merge, &self.waiting)?;
         self.deferred.insert(to.index());
         Ok(())
     }
 
-    /// The peer, and the header as it goes there, without a payload so far.
-    fn addressed(&self, to: NodeId, header: Header) -> Result<(&Peer, Header), LinkError> {
+    /// The peer; the header becomes as it goes there, without a payload so far.
+    fn address(&self, to: NodeId, header: &mut Header) -> Result<&Peer, LinkError> {
         let Some(Some(peer)) = self.peers.get(to.index()) else {
             return Err(LinkError::NoLink { to });
         };
@@ -104,7 +104,8 @@ impl Mesh {
         if !peer.has_link() {
             self.ask_for_link(to);
         }
-        Ok((peer, Header { from: self.rank().0, payload: 0, ..header }))
+        (header.from, header.payload) = (self.rank().0, 0);
+        Ok(peer)
     }
 
     /// Sends what was deferred, to all peers.
