@@ -704,7 +704,7 @@ struct mg_stats {
      * thread: from mg_init) to its end or mg_finalize. The five are all of that time.
      */
     uint64_t compute_ns;       /* not waiting here: computing, system calls, waits outside of Multigrain */
-    uint64_t fault_wait_ns;    /* waiting for minipages */
+    uint64_t fault_wait_ns;    /* waiting for minipages, from the trap on */
     uint64_t lock_wait_ns;     /* waiting in mg_lock */
     uint64_t barrier_wait_ns;  /* waiting in mg_barrier */
     uint64_t other_wait_ns;    /* waiting for semaphores, conditions, read-write locks, threads, names and other nodes' answers */

@@ -24,7 +24,7 @@ use std::path::PathBuf;
 /// In the first round each checks its result.
 #[derive(Debug, Args)]
 pub(super) struct ProgramsArgs {
-    /// Which rows [default: all]
+    /// Which rows; all if none is named.
     #[arg(value_name = "ROW", value_parser = PossibleValuesParser::new(ROWS.iter().map(|row| row.name)))]
     rows: Vec<String>,
     /// Rounds, of which the medians are shown.
