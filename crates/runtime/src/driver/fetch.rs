@@ -51,11 +51,11 @@ impl For {
         matches!(self, Self::Instruction { pinned: false, .. })
     }
 
-    /// Since when it is wanted, if anybody waits for it.
-    fn since_ns(self) -> Option<u64> {
+    /// When its wait began: a call may wait for one minipage after the other.
+    fn waits_since_ns(self) -> u64 {
         match self {
-            Self::Instruction { since_ns, .. } | Self::Call { since_ns, .. } => Some(since_ns),
-            Self::Later => None,
+            Self::Instruction { since_ns, .. } => since_ns,
+            Self::Call { .. } | Self::Later => now_ns(),
         }
     }
 }
@@ -98,7 +98,7 @@ impl Driver {
             }),
         };
         if !slot.is_woken() {
-            self.wait_since(slot, WaitReason::Fault, for_.since_ns().unwrap_or_else(now_ns));
+            self.wait_since(slot, WaitReason::Fault, for_.waits_since_ns());
         }
         self.resume((thread, slot), needed, for_);
         at_once
