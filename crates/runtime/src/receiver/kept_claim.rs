@@ -30,9 +30,11 @@ pub(super) struct Claim {
 }
 
 impl Claim {
-    /// A wait begins: whether wake-ups are suppressed already.
-    pub(super) fn wait_begins(&mut self, now_ns: u64) -> bool {
-        self.close = self.is_fresh(now_ns);
+    /// A thread that waits since then receives from now on: whether wake-ups are suppressed already.
+    pub(super) fn wait_begins(&mut self, since_ns: u64, now_ns: impl FnOnce() -> u64) -> bool {
+        // It may have stood by while another one received.
+        let stood_by = self.ended_ns.is_some_and(|ended_ns| since_ns < ended_ns);
+        self.close = self.is_fresh(if stood_by { now_ns() } else { since_ns });
         core::mem::take(&mut self.kept)
     }
 
@@ -82,9 +84,14 @@ impl Claim {
 mod tests {
     use super::*;
 
+    /// A wait begins then, and its thread receives at once.
+    fn begins(claim: &mut Claim, since_ns: u64) -> bool {
+        claim.wait_begins(since_ns, || unreachable!("it has not stood by"))
+    }
+
     /// A wait that begins and ends then.
     fn wait(claim: &mut Claim, now_ns: u64) -> (bool, bool) {
-        (claim.wait_begins(now_ns), claim.wait_ends(now_ns, false))
+        (begins(claim, now_ns), claim.wait_ends(now_ns, false))
     }
 
     #[test]
@@ -94,7 +101,7 @@ mod tests {
         assert_eq!(wait(&mut claim, CLOSE_NS - 1), (false, false), "nobody watches");
         assert!(claim.watch(|| 2 * CLOSE_NS - 2, || panic!("wake-ups are not suppressed")));
         assert_eq!(wait(&mut claim, 2 * CLOSE_NS - 2), (false, true));
-        assert!(claim.wait_begins(3 * CLOSE_NS - 3));
+        assert!(begins(&mut claim, 3 * CLOSE_NS - 3));
     }
 
     #[test]
@@ -108,24 +115,26 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_that_ends_later_than_now_has_just_ended() {
-        let mut claim = Claim { close: true, ended_ns: Some(CLOSE_NS), ..Claim::default() };
-        assert!(claim.watch(|| 0, || panic!("nothing is suppressed")) && !claim.wait_begins(0));
-        assert!(claim.close);
+    fn who_has_stood_by_follows_closely_if_it_takes_over_soon() {
+        for (after_ns, close) in [(0, true), (CLOSE_NS - 1, true), (CLOSE_NS, false)] {
+            let mut claim = Claim { ended_ns: Some(CLOSE_NS), ..Claim::default() };
+            claim.wait_begins(0, || CLOSE_NS + after_ns);
+            assert_eq!(claim.close, close, "{after_ns}");
+        }
     }
 
     #[test]
     fn who_looks_by_itself_needs_no_watch_and_lets_go_once() {
         let mut claim = Claim::default();
-        assert!(!claim.wait_begins(0) && claim.wait_ends(0, true) && claim.is_kept());
+        assert!(!begins(&mut claim, 0) && claim.wait_ends(0, true) && claim.is_kept());
         assert!(
-            claim.wait_begins(CLOSE_NS) && claim.wait_ends(CLOSE_NS, true),
+            begins(&mut claim, CLOSE_NS) && claim.wait_ends(CLOSE_NS, true),
             "the next wait finds them suppressed"
         );
         let mut resumed = 0;
         claim.let_go(|| resumed += 1);
         claim.let_go(|| resumed += 1);
-        assert!(resumed == 1 && !claim.is_kept() && !claim.wait_begins(CLOSE_NS));
+        assert!(resumed == 1 && !claim.is_kept() && !begins(&mut claim, CLOSE_NS));
     }
 
     #[test]
@@ -133,6 +142,6 @@ mod tests {
         let mut claim = Claim { watched: true, kept: true, close: true, ended_ns: Some(0) };
         let mut resumed = false;
         claim.end(|| resumed = true);
-        assert!(resumed && !claim.wait_begins(0) && !claim.wait_ends(0, false));
+        assert!(resumed && !begins(&mut claim, 0) && !claim.wait_ends(0, false));
     }
 }

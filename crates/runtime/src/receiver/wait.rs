@@ -73,12 +73,12 @@ impl Receiver {
     /// Has the role; gives it back when the wake-up is there. Returns when that was.
     fn receive_until(&self, slot: &Slot, since_ns: u64, mesh: &Mesh, sink: &mut dyn Sink) -> u64 {
         // The request is under way: suppressing wake-ups costs its time, not the reply's.
-        if !lock(&self.claim).wait_begins(since_ns) {
+        if !lock(&self.claim).wait_begins(since_ns, now_ns) {
             self.suppress(mesh);
         }
         // Acks of earlier faults that did not go with the request go now, while it travels.
         mesh.flush_deferred();
-        let mut polling_since = Some(since_ns);
+        let mut polling_since = None;
         while !slot.is_woken() {
             if self.mode != WaitMode::Block && mesh.receive(sink, Timeout::Now) > 0 {
                 polling_since = None;
