@@ -30,16 +30,24 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod system {
     use crate::timeout::Timeout;
     use core::mem::MaybeUninit;
-    use rustix::event::Timespec;
     use rustix::event::epoll::{self, Event};
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
     use rustix::fd::OwnedFd;
 
     /// Waits on an epoll set. A signal ends the wait with no event.
     pub(crate) fn sleep<'a>(
         set: &OwnedFd,
         events: &'a mut [MaybeUninit<Event>],
-        timeout: Timeout,
+        mut timeout: Timeout,
     ) -> &'a [Event] {
+        if let Timeout::Micros(_) = timeout {
+            // `epoll_pwait` counts whole milliseconds, and `epoll_pwait2` is not in every kernel.
+            let mut set = [PollFd::new(set, PollFlags::IN)];
+            if !poll(&mut set, timespec(timeout).as_ref()).is_ok_and(|ready| ready > 0) {
+                return &[];
+            }
+            timeout = Timeout::Now;
+        }
         let waited = epoll::wait(set, events, timespec(timeout).as_ref());
         waited.map_or(&[], |(ready, _)| ready)
     }
@@ -105,5 +113,38 @@ mod model {
     /// Whether a wait on the set would return now; it takes no event.
     fn is_ready(set: &OwnedFd) -> bool {
         poll(&mut [PollFd::new(set, PollFlags::IN)], Some(&NOW)).is_ok_and(|ready| ready > 0)
+    }
+}
+
+#[cfg(all(test, not(any(feature = "shuttle", miri))))]
+mod tests {
+    use super::sleep;
+    use crate::timeout::Timeout;
+    use core::mem::MaybeUninit;
+    use core::time::Duration;
+    use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+    use rustix::event::{EventfdFlags, eventfd};
+    use std::time::Instant;
+
+    /// What a kernel adds to a sleep differs; one that is rounded up to a millisecond never takes less.
+    #[test]
+    fn microseconds_are_not_rounded_up_to_a_millisecond() {
+        let (set, event) = (
+            epoll::create(CreateFlags::CLOEXEC).unwrap(),
+            eventfd(0, EventfdFlags::CLOEXEC).unwrap(),
+        );
+        epoll::add(&set, &event, EventData::new_u64(7), EventFlags::IN).unwrap();
+        let mut room = [const { MaybeUninit::uninit() }; 2];
+        let slept = (0..50).map(|_| {
+            let since = Instant::now();
+            assert!(sleep(&set, &mut room, Timeout::Micros(200)).is_empty());
+            since.elapsed()
+        });
+        let least = slept.min().unwrap();
+        assert!(least >= Duration::from_micros(200), "{least:?}");
+        assert!(least < Duration::from_millis(1), "{least:?}");
+        rustix::io::write(&event, &1u64.to_ne_bytes()).unwrap();
+        let ready = sleep(&set, &mut room, Timeout::Micros(200));
+        assert_eq!(ready.iter().map(|event| event.data.u64()).collect::<Vec<_>>(), [7]);
     }
 }
