@@ -302,6 +302,26 @@ fn a_site_without_a_thread_says_so_and_does_not_panic() {
 }
 
 #[test]
+fn the_end_of_a_program_is_noticed_where_sigchld_is_ignored_and_the_program_ignores_it() {
+    if !may() {
+        return;
+    }
+    let job = |program: &[&str]| {
+        let mut job = Command::new("env");
+        job.arg("--ignore-signal=CHLD").arg(launcher());
+        job.args(["run", "--sysv", "-n", "1", "--no-tag-output", "--timeout", "20"]);
+        job.args(program).stdin(Stdio::null()).output().unwrap()
+    };
+    let ended = job(&["sh", "-c", "exit 3"]);
+    assert_eq!(ended.status.code(), Some(3), "{ended:?}");
+    let ended = job(&["grep", "SigIgn", "/proc/self/status"]);
+    assert_eq!(ended.status.code(), Some(0), "{ended:?}");
+    let said = String::from_utf8(ended.stdout).unwrap();
+    let ignored = u64::from_str_radix(said.trim_start_matches("SigIgn:").trim(), 16).unwrap();
+    assert_ne!(ignored & 1 << (libc::SIGCHLD - 1), 0, "{said}");
+}
+
+#[test]
 fn what_a_program_does_to_its_group_and_environment_leaves_its_site_alone() {
     if !may() {
         return;

@@ -74,7 +74,7 @@ const ENVIRONMENT: &[(&str, &str)] = &[
 
 const SIGNALS: &str = "INT, QUIT, TERM, HUP, USR1 and USR2 are handed on to the process groups of \
     all nodes; any other does to the launcher what it does to any program, and where it ends the launcher \
-    (ALRM, PIPE) the nodes end with it. A second Ctrl-C within two seconds kills the nodes. Ctrl-Z stops the nodes with the \
+    (ALRM, XCPU) the nodes end with it. A second Ctrl-C within two seconds kills the nodes. Ctrl-Z stops the nodes with the \
     launcher. When a node fails, the others get SIGTERM and after half a second (--kill-after) SIGKILL. No \
     process of a job outlives it, not even if the launcher is killed.";
 

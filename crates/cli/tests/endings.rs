@@ -369,6 +369,7 @@ fn a_launcher_ends_whatever_signals_it_was_started_with_and_its_nodes_get_them()
         &["--ignore-signal=CHLD"][..],
         &["--block-signal=CHLD,USR1,ALRM,XFSZ"],
         &["--ignore-signal=CHLD,INT,HUP", "--block-signal=CHLD,TERM,QUIT"],
+        &["--ignore-signal=PIPE"],
         &[],
     ] {
         let (there, here) = (signals_of(options, &starter), signals_of(options, &[]));

@@ -226,3 +226,16 @@ fn memory_that_is_freed_was_written_by_nobody() {
         }
     }
 }
+
+/// Whoever does an operation on it gets a code, or the signal of any access.
+#[test]
+fn an_atomic_operation_on_what_is_being_freed_accuses_nobody() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "freed_atomic");
+    for guard in guards() {
+        let setting = Setting { guard, ..Setting::nodes(2) };
+        let ended = run(&launcher(), &setting, &program, &[]);
+        assert!(!ended.err.contains("broke the protocol"), "{ended:?}");
+        assert!(matches!(ended.code, Some(0 | 139)), "{ended:?}");
+    }
+}

@@ -7,6 +7,7 @@ use rustix::process::Signal;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Read by the event loop: six that are handed on to every node, and two of its own.
 const READ: [Signal; 8] = [
@@ -32,6 +33,26 @@ pub(super) struct Inherited {
     mask: libc::sigset_t,
     /// SIGCHLD was ignored: then no child could be waited for.
     ignores_children: bool,
+    /// SIGPIPE was.
+    ignores_pipes: bool,
+}
+
+/// Whether SIGPIPE was ignored when this process began: before `main` the standard library ignores it, and a child that it
+/// starts gets the default.
+static IGNORED_PIPES: AtomicBool = AtomicBool::new(false);
+
+/// Called before `main`.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static AT_START: extern "C" fn() = look_at_pipes;
+
+extern "C" fn look_at_pipes() {
+    let mut action = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: a place for the action that this signal has.
+    let known = unsafe { libc::sigaction(libc::SIGPIPE, core::ptr::null(), action.as_mut_ptr()) };
+    // SAFETY: zeroes are an action, too.
+    let ignored = unsafe { action.assume_init() }.sa_sigaction == libc::SIG_IGN;
+    IGNORED_PIPES.store(known == 0 && ignored, Ordering::Relaxed);
 }
 
 impl Signals {
@@ -44,7 +65,8 @@ impl Signals {
         let mut blocked = set;
         // SAFETY: the set is whole.
         unsafe { libc::sigaddset(&raw mut blocked, libc::SIGXFSZ) };
-        let before = Inherited { mask: set_mask(&blocked)?, ignores_children };
+        let ignores_pipes = IGNORED_PIPES.load(Ordering::Relaxed);
+        let before = Inherited { mask: set_mask(&blocked)?, ignores_children, ignores_pipes };
         // SAFETY: the set is whole; -1 asks for a new descriptor.
         let fd =
             unsafe { libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
@@ -88,6 +110,10 @@ impl Inherited {
     pub(super) fn restore(&self) -> io::Result<()> {
         if self.ignores_children {
             set_child_action(libc::SIG_IGN)?;
+        }
+        if self.ignores_pipes {
+            // SAFETY: the action runs no code.
+            unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
         }
         set_mask(&self.mask).map(drop)
     }

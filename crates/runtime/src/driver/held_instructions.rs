@@ -1,7 +1,7 @@
 //! Instructions that hold minipages until they are complete (ADR 17).
 //!
 //! Role: tells the thread's [`Accesses`] which instruction trapped, and retires what it holds when the processor
-//! reports that it is complete ([`super::stepping`]). Where instructions cannot be stepped, what was granted is retired
+//! reports that it is complete ([`super::single_step`]). Where instructions cannot be stepped, what was granted is retired
 //! before the instruction, and a contended minipage may be lost again.
 
 #![expect(unsafe_code, reason = "reads what the kernel gave a signal handler")]

@@ -90,11 +90,17 @@ impl Driver {
         let (Some(op), Ok(address)) = (AtomicOp::from_bytes(body), usize::try_from(address)) else {
             return false;
         };
-        let Some(word) = self.word(address, op.bytes()) else { return false };
-        let minipage = word.minipage;
-        if asker.node == self.me() || !self.tables().manages(minipage) {
+        if asker.node == self.me() {
             return false;
         }
+        // It may have been freed meanwhile, and another area lie there.
+        let word =
+            self.word(address, op.bytes()).filter(|word| self.tables().manages(word.minipage));
+        let Some(word) = word else {
+            self.answer(asker, code::BUSY, 0);
+            return true;
+        };
+        let minipage = word.minipage;
         if self.engine.windows().is_page_locked(minipage) {
             self.answer(asker, code::BUSY, 0);
             return true;

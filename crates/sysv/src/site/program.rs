@@ -45,7 +45,12 @@ pub(super) fn run(
     OF_NODE.iter().for_each(|name| {
         child.env_remove(name);
     });
+    let ignores_children = notice_children();
     let prepare = move || {
+        if ignores_children {
+            // SAFETY: the action runs no code.
+            unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
+        }
         // What the user has.
         setrlimit(Resource::Nofile, descriptors)?;
         set_parent_process_death_signal(Some(Signal::KILL))?;
@@ -81,6 +86,12 @@ pub(super) fn run(
             end_by(signal)
         }
     }
+}
+
+/// From now on the ends of children are told; whether they were ignored, as the program is to have it.
+fn notice_children() -> bool {
+    // SAFETY: the default action runs no code.
+    (unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) }) == libc::SIG_IGN
 }
 
 /// Signals of what goes wrong in this process itself.

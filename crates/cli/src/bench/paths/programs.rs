@@ -130,7 +130,7 @@ pub(super) fn result(mut command: Command, what: &str) -> Result<ResultLine> {
 
 pub(super) fn text(all: &[Done]) -> String {
     if all.is_empty() {
-        return "Applications are not there: `make apps` builds them, --apps-dir says where\n"
+        return "Applications are not there: `make apps` builds them where the source is, --apps-dir says where\n"
             .to_owned();
     }
     let rows = all.iter().map(|done| {

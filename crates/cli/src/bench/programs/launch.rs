@@ -66,7 +66,7 @@ impl Launch<'_> {
         let program = self.apps.join(format!("{}-{suffix}", row.app));
         ensure!(
             program.is_file(),
-            "there is no {}; `make apps` builds it, --apps-dir says where it is",
+            "there is no {}; `make apps` builds it where the source is, --apps-dir says where",
             program.display()
         );
         let mut command = match build {
