@@ -90,7 +90,8 @@ impl Driver {
         let (Some(op), Ok(address)) = (AtomicOp::from_bytes(body), usize::try_from(address)) else {
             return false;
         };
-        if asker.node == self.me() {
+        let may_be_one = address.is_multiple_of(op.bytes()) && self.memory().reserves(address);
+        if asker.node == self.me() || !may_be_one {
             return false;
         }
         // It may have been freed meanwhile, and another area lie there.
