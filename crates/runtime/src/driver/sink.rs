@@ -236,10 +236,8 @@ unsafe impl Sink for NodeSink<'_> {
         if let Some((message, Some(run))) = message
             && message.attach() == Attach::Page
         {
-            if header.payload == 0 {
-                // Zeros have not been announced: they need no place.
-                self.driver.retiring.arrives(from, run.first().area());
-            }
+            // Zeros have not been announced: they need no place.
+            self.driver.retiring.arrives(from, run.first().area());
             self.receive_contents(from, message, run, header, body)?;
         }
         self.driver.retiring.arrived(from);
