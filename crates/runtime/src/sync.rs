@@ -153,7 +153,7 @@ impl Synchronization {
         slot.reacquisition.before_lock(id, now_ns);
         let waited = self.wait(driver, (thread, slot), input, (limit, Withdrawable::Lock(id)))?;
         critical_section::lock();
-        slot.reacquisition.after_lock(id, waited);
+        slot.reacquisition.after_lock(id, waited, critical_section::was_idle);
         if slot.reacquisition.follows(id) {
             critical_section::begin(waited);
         }
@@ -171,6 +171,9 @@ impl Synchronization {
         tsan::give(Token::Lock(id));
         driver.end_epoch();
         critical_section::unlock();
+        if critical_section::was_idle() && slot.reacquisition.looks(id) {
+            driver.look_as_if_waiting();
+        }
         let polls = slot.reacquisition.follows(id)
             && critical_section::end(|minipage| driver.platform().checksum(minipage));
         let done =

@@ -206,6 +206,11 @@ impl Driver {
         self.receiver.look(self.mesh(), &mut NodeSink::new(self));
     }
 
+    /// Serves what has arrived, in a thread that takes a lock again and again.
+    pub(crate) fn look_as_if_waiting(&self) {
+        self.receiver.look_as_if_waiting(self.mesh(), &mut NodeSink::new(self));
+    }
+
     /// This thread looks no more.
     pub(crate) fn rest(&self) {
         self.receiver.let_go(self.mesh());

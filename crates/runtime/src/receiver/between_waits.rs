@@ -14,6 +14,7 @@ use multigrain_transport::{Mesh, Sink, Timeout};
 
 use super::{Receiver, slots};
 use crate::shim::lock;
+use crate::time_windows::now_ns;
 
 /// What a thread does between its waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +58,15 @@ impl Receiver {
                 }
             });
         }
+    }
+
+    /// Serves what has arrived, if nobody receives, in a thread that polls under a lock: for the claim, it is as if it
+    /// waited (`kept_claim`).
+    pub(crate) fn look_as_if_waiting(&self, mesh: &Mesh, sink: &mut dyn Sink) {
+        self.between(|| {
+            lock(&self.claim).look(now_ns());
+            mesh.receive(sink, Timeout::Now);
+        });
     }
 
     /// This thread looks no more. Whoever has the role just now resumes wake-ups, or has the service thread watch.

@@ -150,6 +150,11 @@ pub(crate) fn is_critical() -> bool {
     section.locks > 0 || section.units > 0
 }
 
+/// Whether the last section under the contended lock changed nothing.
+pub(crate) fn was_idle() -> bool {
+    SECTION.with(Cell::get).idle > 0
+}
+
 /// This thread has taken a contended lock; `token_came`: it had to wait for it.
 pub(crate) fn begin(token_came: bool) {
     with(|section| section.begin(token_came));

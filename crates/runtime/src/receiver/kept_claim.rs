@@ -45,6 +45,11 @@ impl Claim {
         self.kept
     }
 
+    /// A thread that is to wait soon looks at what has arrived, as if it waited.
+    pub(super) fn look(&mut self, now_ns: u64) {
+        self.ended_ns = Some(now_ns);
+    }
+
     /// Whether wake-ups are suppressed while nobody waits.
     pub(super) fn is_kept(&self) -> bool {
         self.kept
