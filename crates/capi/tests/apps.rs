@@ -223,7 +223,7 @@ fn the_summary_names_the_allocation_whose_pages_go_to_and_fro_for_nothing() {
     let small = ["--size", "256"].map(OsStr::new);
     let (said, stats) = summarized(&launcher, &dir, &[summary, program, small[0], small[1]]);
     let line = said.lines().find(|line| line.starts_with("  sharing ")).unwrap_or("");
-    assert!(line.contains("faults on the allocation of 256.0 KiB (shm_plain, shm_mg.c:"), "{said}");
+    assert!(line.contains("on the allocation of 256.0 KiB (shm_plain, shm_mg.c:"), "{said}");
     assert!(line.contains("2 nodes use different parts of its minipages"), "{said}");
     for node in stats["nodes"].as_array().unwrap() {
         let counters = &node["stats"];

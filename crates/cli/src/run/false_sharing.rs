@@ -1,5 +1,6 @@
-//! The lines of the summary about the grain: the allocation whose pages were transferred in vain, for nodes use different
-//! parts of them (false sharing), and the one whose minipages are finer than their use.
+//! The lines of the summary about where faults were: the allocation whose pages were transferred in vain, for nodes use
+//! different parts of them (false sharing), the one whose minipages are finer than their use, and the one with most of
+//! the faults if it is neither.
 
 use super::quantity::quantity;
 use multigrain_types::false_sharing::Shared;
@@ -10,6 +11,9 @@ use std::collections::BTreeMap;
 /// what another consistency spares.
 const WORTH_SAYING: u64 = 500;
 const PERCENT_WORTH_SAYING: u64 = 25;
+
+/// An allocation with so many percent of the job's faults has most of them.
+const PERCENT_MOST: u64 = 50;
 
 /// A place is named where one in so many of those traps was.
 const PLACE_PARTS: u64 = 8;
@@ -28,14 +32,31 @@ struct All {
 /// for neighbours of what was here; none if there is nothing to say.
 pub(super) fn lines<'a>(stats: impl Iterator<Item = &'a Map<String, Value>>) -> String {
     let mut all: BTreeMap<u64, All> = BTreeMap::new();
-    for shared in stats.filter_map(|stats| stats.get("sharing")) {
+    let mut job_faults = 0u64;
+    for (stats, shared) in stats.filter_map(|stats| Some((stats, stats.get("sharing")?))) {
+        let faults = ["read_faults", "write_faults"].map(|key| stats.get(key)?.as_u64());
+        job_faults = faults.into_iter().flatten().fold(job_faults, u64::saturating_add);
         // What a node of another version says is left out.
         let of_node: Vec<Shared> = serde_json::from_value(shared.clone()).unwrap_or_default();
         of_node.into_iter().for_each(|shared| all.entry(shared.base).or_default().add(shared));
     }
     let coarse = all.values().max_by_key(|of| of.spared()).filter(|of| of.is_too_coarse());
     let fine = all.values().max_by_key(|of| of.sum.too_fine).filter(|of| of.is_too_fine());
-    coarse.map(All::line_of_too_coarse).into_iter().chain(fine.map(All::line_of_too_fine)).collect()
+    let said = [coarse, fine].map(|of| of.map(|of| of.sum.base));
+    let has_most = |of: &&All| of.has_most(job_faults) && !said.contains(&Some(of.sum.base));
+    let most = all.values().max_by_key(|of| of.sum.faults).filter(has_most);
+    let lines = [
+        coarse.map(|of| of.line_of_too_coarse(job_faults)),
+        fine.map(|of| of.line_of_too_fine(job_faults)),
+        most.map(|of| of.line_of_most(job_faults)),
+    ];
+    lines.into_iter().flatten().collect()
+}
+
+/// How many percent of `whole` a part is.
+fn percent(part: u64, whole: u64) -> u64 {
+    let percent = u128::from(part) * 100 / u128::from(whole.max(1));
+    u64::try_from(percent).unwrap_or(100)
 }
 
 impl All {
@@ -59,8 +80,7 @@ impl All {
     }
 
     fn percent(&self, part: u64) -> u64 {
-        let percent = u128::from(part) * 100 / u128::from(self.sum.faults.max(1));
-        u64::try_from(percent).unwrap_or(100)
+        percent(part, self.sum.faults)
     }
 
     fn is_worth_saying(&self, spared: u64) -> bool {
@@ -75,27 +95,40 @@ impl All {
         self.is_worth_saying(self.sum.too_fine)
     }
 
-    /// How a line begins: how many traps, and of what.
-    fn subject(&self, title: &str) -> String {
+    fn has_most(&self, job_faults: u64) -> bool {
+        self.sum.faults >= WORTH_SAYING && percent(self.sum.faults, job_faults) >= PERCENT_MOST
+    }
+
+    /// How a line begins: how many traps, what part of the job's, and of what.
+    fn subject(&self, title: &str, job_faults: u64) -> String {
         let (sum, made) = (&self.sum, self.sum.made.as_ref());
         format!(
-            "  {title:<8}{:>12} faults on the allocation of {}{}",
+            "  {title:<8}{:>12} faults, {} % of all, on the allocation of {}{}",
             quantity("faults", sum.faults),
+            percent(sum.faults, job_faults),
             quantity("bytes", sum.bytes),
             made.map_or(String::new(), |made| format!(" ({made})")),
         )
     }
 
-    fn line_of_too_fine(&self) -> String {
+    fn line_of_most(&self, job_faults: u64) -> String {
+        format!(
+            "{}: nodes need what others wrote there, or use it for the first time; longer turns, or a part for each node, \
+             would avoid some\n",
+            self.subject("most", job_faults),
+        )
+    }
+
+    fn line_of_too_fine(&self, job_faults: u64) -> String {
         format!(
             "{}: a node uses neighbouring minipages together; minipages of a page (mg_malloc, or mg_malloc_grain of 4096) would \
              avoid about {} %, if other nodes do not write between them\n",
-            self.subject("grain"),
+            self.subject("grain", job_faults),
             self.percent(self.sum.too_fine),
         )
     }
 
-    fn line_of_too_coarse(&self) -> String {
+    fn line_of_too_coarse(&self, job_faults: u64) -> String {
         let sum = &self.sum;
         let again = self.percent(sum.again);
         let avoided = match (self.percent(sum.apart), self.percent(self.spared())) {
@@ -120,7 +153,7 @@ impl All {
             "{}{place}: {} nodes use different parts of its \
              minipages; a minipage for each part (mg_malloc_array) would avoid {avoided}, but for what a node reads of \
              the others' parts{lazy}\n",
-            self.subject("sharing"),
+            self.subject("sharing", job_faults),
             self.apart,
         )
     }
@@ -131,7 +164,8 @@ mod tests {
     use super::*;
 
     fn stats(sharing: &str) -> Map<String, Value> {
-        serde_json::from_str(&format!(r#"{{"locks": 1, "sharing": {sharing}}}"#)).unwrap()
+        let faults = r#""read_faults": 20000, "write_faults": 10000"#;
+        serde_json::from_str(&format!(r#"{{{faults}, "sharing": {sharing}}}"#)).unwrap()
     }
 
     fn node(faults: u64, apart: u64, made: Option<&str>) -> Shared {
@@ -159,7 +193,7 @@ mod tests {
         let nodes = [node(6000, 5600, Some("main, lu.c:88")), node(6400, 5932, None)];
         assert_eq!(
             lines_of(&nodes),
-            "  sharing       12,400 faults on the allocation of 1.0 MiB (main, lu.c:88): 2 nodes use \
+            "  sharing       12,400 faults, 20 % of all, on the allocation of 1.0 MiB (main, lu.c:88): 2 nodes use \
              different parts of its minipages; a minipage for each part (mg_malloc_array) would avoid at \
              least 93 %, but for what a node reads of the others' parts; --consistency lazy-release at least 50 %\n"
         );
@@ -171,7 +205,7 @@ mod tests {
             |place| Shared { beside: 3000, place: Some((place, 2900)), ..node(3100, 0, None) };
         assert_eq!(
             lines_of(&[counter(16), counter(24)]),
-            "  sharing        6,200 faults on the allocation of 1.0 MiB, most often at its byte 24: 2 nodes use \
+            "  sharing        6,200 faults, 10 % of all, on the allocation of 1.0 MiB, most often at its byte 24: 2 nodes use \
              different parts of its minipages; a minipage for each part (mg_malloc_array) would avoid up to 96 %, \
              but for what a node reads of the others' parts; --consistency lazy-release at least 50 %\n"
         );
@@ -181,8 +215,20 @@ mod tests {
     fn there_is_no_line_for_few_faults_or_one_node_or_true_sharing() {
         assert_eq!(lines_of(&[node(600, 200, None), node(600, 200, None)]), "");
         assert_eq!(lines_of(&[node(6000, 5000, None), node(6000, 0, None)]), "");
-        assert_eq!(lines_of(&[node(60000, 500, None), node(60000, 500, None)]), "");
+        assert_eq!(lines_of(&[node(14900, 500, None), node(14900, 500, None)]), "");
         assert_eq!(lines(core::iter::once(&stats("7"))), "");
+    }
+
+    #[test]
+    fn the_allocation_with_most_of_the_faults_is_named_once() {
+        let made = Some("main, queue.c:7");
+        assert_eq!(
+            lines_of(&[node(15000, 500, made), node(15000, 500, None)]),
+            "  most          30,000 faults, 50 % of all, on the allocation of 1.0 MiB (main, queue.c:7): nodes need what \
+             others wrote there, or use it for the first time; longer turns, or a part for each node, would avoid some\n"
+        );
+        let said = lines_of(&[node(15000, 14000, made), node(15000, 14000, None)]);
+        assert!(said.starts_with("  sharing ") && said.lines().count() == 1, "{said}");
     }
 
     #[test]
@@ -190,7 +236,7 @@ mod tests {
         let used = |too_fine| Shared { too_fine, ..node(6000, 0, Some("main, mesh.c:12")) };
         assert_eq!(
             lines_of(&[used(5500), used(5000)]),
-            "  grain         12,000 faults on the allocation of 1.0 MiB (main, mesh.c:12): a node uses neighbouring \
+            "  grain         12,000 faults, 20 % of all, on the allocation of 1.0 MiB (main, mesh.c:12): a node uses neighbouring \
              minipages together; minipages of a page (mg_malloc, or mg_malloc_grain of 4096) would avoid about 87 %, \
              if other nodes do not write between them\n"
         );
