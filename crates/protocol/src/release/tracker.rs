@@ -234,7 +234,9 @@ impl ReleaseTracker {
     /// Something that must not go before all flushes begun so far have ended, but for what its receiver alone has to
     /// acknowledge: that is ahead of it on the same link.
     pub fn hold(&mut self, what: Ready) {
-        if let Ready::Send { to, .. } = what
+        if self.flushes.is_empty() {
+            self.ready.push_back(what);
+        } else if let Ready::Send { to, .. } = what
             && self.is_ahead_of(to)
         {
             self.tell(to);

@@ -16,15 +16,19 @@ pub(super) struct ThreadScans {
     pub(super) streams: Streams,
     /// When the thread began whose they are.
     begun_ns: u64,
+    /// Whether there may be any.
+    any: bool,
 }
 
 impl ThreadScans {
-    const NONE: Self = Self { scans: Scans::NONE, streams: Streams::NONE, begun_ns: 0 };
+    const NONE: Self = Self { scans: Scans::NONE, streams: Streams::NONE, begun_ns: 0, any: false };
 
     /// The thread has passed a barrier: what it fetched says nothing about what comes.
     fn forget(&mut self) {
-        self.scans = Scans::NONE;
-        self.streams.forget();
+        if core::mem::take(&mut self.any) {
+            self.scans = Scans::NONE;
+            self.streams.forget();
+        }
     }
 }
 
@@ -34,10 +38,14 @@ static OF_THREADS: [OnceLock<Box<Mutex<ThreadScans>>>; SLOT_COUNT] =
     [const { OnceLock::new() }; SLOT_COUNT];
 
 /// With those of the calling thread.
-pub(super) fn with<R>(
-    (thread, slot): (ThreadId, &Slot),
-    act: impl FnOnce(&mut ThreadScans) -> R,
-) -> R {
+pub(super) fn with<R>(of_thread: (ThreadId, &Slot), act: impl FnOnce(&mut ThreadScans) -> R) -> R {
+    with_all(of_thread, |of_thread| {
+        of_thread.any = true;
+        act(of_thread)
+    })
+}
+
+fn with_all<R>((thread, slot): (ThreadId, &Slot), act: impl FnOnce(&mut ThreadScans) -> R) -> R {
     let of_thread =
         OF_THREADS[thread.0 as usize].get_or_init(|| Mutex::new(ThreadScans::NONE).into());
     let of_thread = of_thread.lock();
@@ -51,7 +59,7 @@ pub(super) fn with<R>(
 
 /// This thread has passed a barrier.
 pub(super) fn forget(of_thread: (ThreadId, &Slot)) {
-    with(of_thread, ThreadScans::forget);
+    with_all(of_thread, ThreadScans::forget);
 }
 
 #[cfg(all(test, not(feature = "shuttle")))]
