@@ -1,9 +1,12 @@
-//! Races that nodes report: the first of each object is printed at once, the others are counted. Where there are none, a
-//! line says what was looked at.
+//! Races that nodes report: the first of each object is printed at once, of objects that the program made at one place those of
+//! the first two; the others are counted. Where there are none, a line says what was looked at.
 
 use super::facts::{Init, NodeFacts};
 use multigrain_types::phrases::NO_RACES_CHECKED;
 use std::collections::BTreeMap;
+
+/// Objects made at one place whose races are lines: one lock that is missing is a race of each element of a list.
+const OBJECTS_OF_A_PLACE: usize = 2;
 
 /// Whether a job is checked for races, and which of them are lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,6 +50,8 @@ pub(super) struct Races {
     nodes: usize,
     /// By object, how many there were behind the first.
     more: BTreeMap<String, usize>,
+    /// By what was made, and where: how many objects have lines, and how many races other ones had.
+    made: BTreeMap<String, (usize, usize)>,
     /// A node has said that there was nothing to look at.
     unchecked: bool,
 }
@@ -54,7 +59,7 @@ pub(super) struct Races {
 impl Races {
     /// None so far, of so many nodes.
     pub(super) fn new(nodes: usize, check: Check) -> Self {
-        Self { check, nodes, more: BTreeMap::new(), unchecked: false }
+        Self { check, nodes, more: BTreeMap::new(), made: BTreeMap::new(), unchecked: false }
     }
 
     /// A node has reported one; the line about it, if there is to be one.
@@ -63,6 +68,14 @@ impl Races {
         if let Some(more) = known.filter(|_| self.check != Check::All) {
             *more += 1;
             return None;
+        }
+        if let Some(made) = made(&object).filter(|_| self.check != Check::All) {
+            let (objects, more) = self.made.entry(made).or_default();
+            if *objects == OBJECTS_OF_A_PLACE {
+                *more += 1;
+                return None;
+            }
+            *objects += 1;
         }
         self.more.insert(object, 0);
         Some(format!("race: {text}"))
@@ -82,9 +95,23 @@ impl Races {
         {
             return vec![none_found(self.nodes, outcome)];
         }
-        let more = core::mem::take(&mut self.more).into_iter().filter(|(_, more)| *more > 0);
-        more.map(|(object, more)| format!("race: and {more} more like it of {object}")).collect()
+        let of_objects = core::mem::take(&mut self.more).into_iter();
+        let of_objects = of_objects
+            .filter(|(_, more)| *more > 0)
+            .map(|(object, more)| format!("race: and {more} more like it of {object}"));
+        let of_others = core::mem::take(&mut self.made).into_iter();
+        let of_others = of_others
+            .filter(|(_, (_, more))| *more > 0)
+            .map(|(made, (_, more))| format!("race: and {more} more of others like {made}"));
+        of_objects.chain(of_others).collect()
     }
+}
+
+/// An object without its address, if it is said where the program made it.
+fn made(object: &str) -> Option<String> {
+    let (what, address) = object.split_once(" at 0x")?;
+    let (_, place) = address.split_once(' ')?;
+    place.contains(" in ").then(|| format!("{what} {place}"))
 }
 
 /// What it means that there was none (docs/TOOLS.md).
@@ -108,6 +135,29 @@ fn none_found(nodes: usize, outcome: Outcome) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_objects_made_at_one_place_two_have_lines() {
+        let object = |address: usize, place: &str| {
+            format!("the allocation of 64 bytes at {address:#x} made by node 0{place}")
+        };
+        let lines = |check, place: &str| {
+            let mut races = Races::new(2, check);
+            let said: Vec<_> =
+                (0..5).filter_map(|at| races.receive(object(at, place), at.to_string())).collect();
+            assert_eq!(races.receive(object(0, place), "0".into()).is_some(), check == Check::All);
+            (said.len(), races.end(Some(Outcome::Complete)))
+        };
+        let (count, end) = lines(Check::First, " in main (list.c:7)");
+        let again = format!("race: and 1 more like it of {}", object(0, " in main (list.c:7)"));
+        let made = "the allocation of 64 bytes made by node 0 in main (list.c:7)";
+        assert_eq!(
+            (count, end),
+            (2, vec![again, format!("race: and 3 more of others like {made}")])
+        );
+        assert_eq!(lines(Check::First, "").0, 5, "nobody knows where");
+        assert_eq!(lines(Check::All, " in main (list.c:7)"), (5, Vec::new()));
+    }
 
     #[test]
     fn of_each_object_the_first_race_is_said_and_the_others_are_counted() {
