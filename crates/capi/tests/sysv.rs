@@ -302,13 +302,14 @@ fn a_site_without_a_thread_says_so_and_does_not_panic() {
 }
 
 #[test]
-fn the_end_of_a_program_is_noticed_where_sigchld_is_ignored_and_the_program_ignores_it() {
+fn the_end_of_a_program_is_noticed_where_sigchld_is_ignored_and_the_program_ignores_what_its_site_does()
+ {
     if !may() {
         return;
     }
     let job = |program: &[&str]| {
         let mut job = Command::new("env");
-        job.arg("--ignore-signal=CHLD").arg(launcher());
+        job.arg("--ignore-signal=CHLD,PIPE").arg(launcher());
         job.args(["run", "--sysv", "-n", "1", "--no-tag-output", "--timeout", "20"]);
         job.args(program).stdin(Stdio::null()).output().unwrap()
     };
@@ -318,7 +319,9 @@ fn the_end_of_a_program_is_noticed_where_sigchld_is_ignored_and_the_program_igno
     assert_eq!(ended.status.code(), Some(0), "{ended:?}");
     let said = String::from_utf8(ended.stdout).unwrap();
     let ignored = u64::from_str_radix(said.trim_start_matches("SigIgn:").trim(), 16).unwrap();
-    assert_ne!(ignored & 1 << (libc::SIGCHLD - 1), 0, "{said}");
+    for signal in [libc::SIGCHLD, libc::SIGPIPE] {
+        assert_ne!(ignored & 1 << (signal - 1), 0, "{signal}: {said}");
+    }
 }
 
 #[test]

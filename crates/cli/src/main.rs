@@ -7,6 +7,7 @@ mod bounds;
 mod check;
 mod closed_descriptors;
 mod host;
+mod ignored_pipes;
 mod inject;
 mod litmus;
 mod man;

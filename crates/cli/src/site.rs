@@ -1,7 +1,7 @@
 //! `multigrain site`: what a node of `multigrain run --sysv` is (ADR 55). Users do not call it.
 
-use crate::preload;
 use crate::run::SegmentCompression;
+use crate::{ignored_pipes, preload};
 use clap::Args;
 use multigrain_runtime::{Policy, SegmentOptions};
 use multigrain_types::{Compression, Consistency};
@@ -39,8 +39,10 @@ pub(crate) fn run(args: &SiteArgs) -> ExitCode {
         .policy(policy)
         .window(Duration::from_micros(args.window))
         .compression(compression);
-    let ended = preload::library()
-        .and_then(|library| multigrain_sysv::site::run(&args.command, &library, options));
+    let ended = preload::library().and_then(|library| {
+        let ignores_pipes = ignored_pipes::are_ignored();
+        multigrain_sysv::site::run(&args.command, &library, options, ignores_pipes)
+    });
     match ended {
         Ok(code) => std::process::exit(code),
         Err(why) => {

@@ -2,12 +2,12 @@
 //! [`super::escalation`] how long after SIGTERM comes SIGKILL).
 #![expect(unsafe_code, reason = "signalfd and the signal mask have no safe interface here")]
 
+use crate::ignored_pipes;
 use rustix::io::Errno;
 use rustix::process::Signal;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Read by the event loop: six that are handed on to every node, and two of its own.
 const READ: [Signal; 8] = [
@@ -37,24 +37,6 @@ pub(super) struct Inherited {
     ignores_pipes: bool,
 }
 
-/// Whether SIGPIPE was ignored when this process began: before `main` the standard library ignores it, and a child that it
-/// starts gets the default.
-static IGNORED_PIPES: AtomicBool = AtomicBool::new(false);
-
-/// Called before `main`.
-#[used]
-#[unsafe(link_section = ".init_array")]
-static AT_START: extern "C" fn() = look_at_pipes;
-
-extern "C" fn look_at_pipes() {
-    let mut action = MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: a place for the action that this signal has.
-    let known = unsafe { libc::sigaction(libc::SIGPIPE, core::ptr::null(), action.as_mut_ptr()) };
-    // SAFETY: zeroes are an action, too.
-    let ignored = unsafe { action.assume_init() }.sa_sigaction == libc::SIG_IGN;
-    IGNORED_PIPES.store(known == 0 && ignored, Ordering::Relaxed);
-}
-
 impl Signals {
     /// Blocks [`READ`] and SIGXFSZ, and nothing else, in this thread and those it starts, and has the
     /// ends of children told. Children inherit that and have to call [`Inherited::restore`]. SIGXFSZ goes
@@ -65,7 +47,7 @@ impl Signals {
         let mut blocked = set;
         // SAFETY: the set is whole.
         unsafe { libc::sigaddset(&raw mut blocked, libc::SIGXFSZ) };
-        let ignores_pipes = IGNORED_PIPES.load(Ordering::Relaxed);
+        let ignores_pipes = ignored_pipes::are_ignored();
         let before = Inherited { mask: set_mask(&blocked)?, ignores_children, ignores_pipes };
         // SAFETY: the set is whole; -1 asks for a new descriptor.
         let fd =

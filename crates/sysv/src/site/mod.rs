@@ -81,11 +81,16 @@ pub fn guards_processes() -> Result<(), (&'static str, rustix::io::Errno)> {
 }
 
 /// Runs a program as the site of this node; its exit code. `library` takes its System V calls; segments are shared as
-/// `options` say.
+/// `options` say. `ignores_pipes`: SIGPIPE is ignored, as the program is to have it.
 ///
 /// # Errors
 /// What keeps the site from starting, in a line; an empty one if the launcher says it.
-pub fn run(command: &[OsString], library: &Path, options: SegmentOptions) -> Result<i32, String> {
+pub fn run(
+    command: &[OsString],
+    library: &Path,
+    options: SegmentOptions,
+    ignores_pipes: bool,
+) -> Result<i32, String> {
     // Each process of the site has several descriptors here. Up to its own maximum nobody is refused.
     let descriptors = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: descriptors.maximum, ..descriptors });
@@ -124,7 +129,7 @@ pub fn run(command: &[OsString], library: &Path, options: SegmentOptions) -> Res
     site.helper("sysv-gone", move || site.remove_segments(runtime, &gone))?;
     site.helper("sysv-looks", move || site.answer_questions(runtime, &questions))?;
     descendants::adopt().map_err(|errno| format!("prctl: {errno}"))?;
-    let code = program::run(runtime, command, (library, &variable), descriptors)?;
+    let code = program::run(runtime, command, (library, &variable), (descriptors, ignores_pipes))?;
     if code != 0 {
         // A node that fails ends its job: it does not wait for the others.
         descendants::kill_all();

@@ -30,7 +30,7 @@ pub(super) fn run(
     runtime: &Runtime,
     command: &[OsString],
     (library, site): (&Path, &str),
-    descriptors: Rlimit,
+    (descriptors, ignores_pipes): (Rlimit, bool),
 ) -> Result<i32, String> {
     let Some((program, arguments)) = command.split_first() else {
         return Err("no program to run".to_owned());
@@ -50,6 +50,10 @@ pub(super) fn run(
         if ignores_children {
             // SAFETY: the action runs no code.
             unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
+        }
+        if ignores_pipes {
+            // SAFETY: as above.
+            unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
         }
         // What the user has.
         setrlimit(Resource::Nofile, descriptors)?;
