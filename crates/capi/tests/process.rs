@@ -466,9 +466,15 @@ fn an_alternate_stack_that_has_no_room_for_an_access_is_named() {
             assert!(ended.err.contains("give sigaltstack 64 KiB at least"), "{guard}: {ended:?}");
         }
         run_well(&launcher(), &setting, &program, &["65536"]);
-        // There is room for no handler, or for the first one alone. Which of them can say so is for the kernel.
+        // There is room for no handler, for the first one alone, or for the beginning of the second one: how much a handler takes
+        // before it runs is the processor's. Which of them can say so is for the kernel.
         for bytes in ["2048", "3000", "4096", "6000"] {
             let ended = run(&launcher(), &setting, &program, &[bytes]);
+            let begins = format!("on the alternate stack of {bytes} bytes at 0x");
+            if ended.code == Some(70) && ended.err.contains(&begins) {
+                named += 1;
+                continue;
+            }
             assert_eq!(ended.code, Some(139), "{guard}, {bytes}: {ended:?}");
             let small = format!("the alternate stack of {bytes} bytes has no room");
             named += usize::from(ended.err.contains(&small));
