@@ -43,6 +43,16 @@ fn a_misspelt_variable_is_named_once_with_or_without_a_launcher() {
 }
 
 #[test]
+fn a_number_of_nodes_that_nobody_has_made_is_named() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "probe");
+    let output = Command::new(&program).env("MULTIGRAIN_NODES", "3").output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    let line = "multigrain: node 0: MULTIGRAIN_NODES=3 makes no nodes, and this job has one: start it with `multigrain run -n 3`\n";
+    assert_eq!((output.status.code(), said.as_str()), (Some(0), line));
+}
+
+#[test]
 fn variables_take_what_the_manual_says() {
     let dir = TestDir::new();
     let program = compile(&dir, "probe");

@@ -16,7 +16,7 @@ const MOST_SMALL: usize = 4096;
 const DEPTH: usize = 48;
 /// What stands above a program's own functions on the stack of an allocation: by name, and where
 /// inlined functions have lost most of it, by file.
-const NAMES: [&str; 12] = [
+const NAMES: [&str; 13] = [
     "std::",
     "core::",
     "alloc::",
@@ -30,14 +30,17 @@ const NAMES: [&str; 12] = [
     "gnu_cxx::",
     "operator new",
     "void* operator new",
+    // Of Fortran: the module, as gfortran names what is in it.
+    "multigrain_MOD_",
 ];
-const FILES: [&str; 7] = [
+const FILES: [&str; 8] = [
     "/rustc/",
     "/backtrace-",
     "crates/runtime/src/",
     "crates/capi/src/",
     "crates/multigrain/src/",
     "/multigrain.hpp",
+    "/multigrain.f90",
     "/include/c++/",
 ];
 
@@ -263,6 +266,17 @@ mod tests {
         ];
         let frames = [frame(Some(false), &libraries, "")];
         assert_eq!(caller_among(frames.into_iter()).unwrap(), "Table::fill(), table.cpp:12");
+    }
+
+    #[test]
+    fn the_caller_in_a_program_of_fortran_is_no_procedure_of_the_module() {
+        let module = [
+            symbol("__multigrain_MOD_mg_share", "", 0),
+            symbol("share", "/usr/include/multigrain.f90", 12),
+            symbol("MAIN__", "/home/one/heat.f90", 9),
+        ];
+        let frames = [frame(Some(false), &module, "")];
+        assert_eq!(caller_among(frames.into_iter()).unwrap(), "MAIN__, heat.f90:9");
     }
 
     #[test]

@@ -19,7 +19,7 @@ use crate::error::Error;
 use crate::receiver::{ServiceLevel, WaitMode};
 pub use launch::Launch;
 use limits::{DEFAULT_SHARED_BYTES, MOST_BOOT_SECONDS};
-pub(crate) use misspelt::misspelt;
+pub(crate) use misspelt::{misspelt, nodes_of_nobody};
 pub(crate) use variables::{Variables, choose};
 use variables::{number, wrong};
 

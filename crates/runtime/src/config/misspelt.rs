@@ -1,4 +1,4 @@
-//! Variables that nobody reads because their names are misspelt.
+//! Variables that nobody reads: their names are misspelt, or they are not for users.
 
 use std::ffi::OsString;
 
@@ -30,10 +30,31 @@ pub(crate) fn misspelt(variables: impl Iterator<Item = OsString>) -> Vec<String>
     variables.filter_map(line).collect()
 }
 
+/// A line for the variables of a process that nobody has made a node of, if they have a number of nodes.
+pub(crate) fn nodes_of_nobody(get: &dyn Fn(&str) -> Option<OsString>) -> Option<String> {
+    let nodes = get("MULTIGRAIN_NODES").filter(|_| get("MULTIGRAIN_RANK").is_none())?;
+    let nodes = nodes.to_str().filter(|nodes| !["", "1"].contains(nodes))?;
+    Some(format!(
+        "MULTIGRAIN_NODES={nodes} makes no nodes, and this job has one: start it with `multigrain run -n {nodes}`"
+    ))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::variables::OWN;
     use super::*;
+
+    #[test]
+    fn a_number_of_nodes_is_named_where_nobody_has_made_any() {
+        let of = |rank: Option<&str>, nodes: &str| {
+            nodes_of_nobody(&|name| match name {
+                "MULTIGRAIN_RANK" => rank.map(Into::into),
+                _ => Some(nodes.into()),
+            })
+        };
+        assert!(of(None, "4").unwrap().ends_with("`multigrain run -n 4`"));
+        assert_eq!([of(None, "1"), of(None, ""), of(Some("0"), "4")], [None, None, None]);
+    }
 
     #[test]
     fn a_name_that_is_nearly_a_setting_is_named_with_it_and_no_other_is() {

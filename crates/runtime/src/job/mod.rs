@@ -25,7 +25,7 @@ use multigrain_types::control::{Count, Message};
 use multigrain_types::{NodeId, ThreadId};
 
 use crate::collective::{Collective, Combine, Party};
-use crate::config::{Config, misspelt};
+use crate::config::{Config, misspelt, nodes_of_nobody};
 use crate::directory::Directory;
 use crate::directory::names::Names;
 use crate::driver::Driver;
@@ -160,7 +160,9 @@ impl Runtime {
         // One node says so for all: their settings are the same.
         if config.rank == NodeId(0) {
             let names = std::env::vars_os().map(|(name, _)| name);
-            misspelt(names).iter().for_each(|line| launcher.note(line));
+            let of_nobody = nodes_of_nobody(&|name| std::env::var_os(name));
+            let of_nobody = of_nobody.filter(|_| config.launch.peers.len() <= 1);
+            misspelt(names).iter().chain(&of_nobody).for_each(|line| launcher.note(line));
         }
         let memory = Memory::new(&config.memory)?;
         let nodes = u16::try_from(config.launch.peers.len().max(1)).map_err(|_| {
