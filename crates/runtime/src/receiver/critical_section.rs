@@ -78,7 +78,7 @@ impl Section {
             idle &= now.is_some() && *before == now;
             *before = now;
         }
-        self.idle = if idle { self.idle + 1 } else { 0 };
+        self.idle = if idle { self.idle.saturating_add(1) } else { 0 };
         self.idle >= IDLE
     }
 }
@@ -198,6 +198,7 @@ mod tests {
         assert_eq!(sections(&[7; 6]), [false, false, false, false, true, true]);
         assert_eq!(sections(&[7, 7, 7, 8, 8, 8, 8, 8]).iter().filter(|polls| **polls).count(), 1);
         assert!(!sections(&[1, 2, 3, 4, 5, 6, 7, 8]).contains(&true));
+        assert!(!sections(&[7; 600])[4..].contains(&false), "it polls for as long as it likes");
     }
 
     #[test]
