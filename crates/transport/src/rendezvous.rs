@@ -21,8 +21,7 @@ use crate::descriptor;
 use crate::error::TransportError;
 use crate::frame_header::{BYE, Header};
 use crate::handshake::{self, Answer, HELLO_BYTES, Identity, Refusal};
-use crate::link::Emulation;
-use crate::link::{self, Backends, Close, Listener};
+use crate::link::{self, Backends, Close, Emulation, Listener};
 use crate::unauthenticated::{
     self, ACCEPTED_AT_ONCE, Refusals, is_of_one_connection, send_bytes, turn_away,
 };
@@ -116,10 +115,13 @@ impl Rendezvous {
         Arc::clone(&self.wake_up)
     }
 
-    /// The descriptors that it keeps as long as it lives.
+    /// The descriptors that it keeps as long as it lives, and those of connections that it has just now: a peer that is through
+    /// with its boot may be making a link while this node's ends.
     pub(crate) fn descriptors(&self) -> impl Iterator<Item = RawFd> {
-        let listeners = self.listeners.iter().map(|listener| listener.as_fd().as_raw_fd());
-        listeners.chain([self.pending.descriptor(), self.wake_up.as_raw_fd()])
+        let own =
+            self.listeners.iter().map(|listener| listener.as_fd()).chain([self.wake_up.as_fd()]);
+        let connected = self.connected.iter().flat_map(|(_, link)| link::descriptors(&**link));
+        own.map(|own| own.as_raw_fd()).chain(connected).chain(self.pending.descriptors())
     }
 
     /// The links made since the last call.

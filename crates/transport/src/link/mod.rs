@@ -88,7 +88,7 @@ use core::task::Poll;
 use core::time::Duration;
 use emulated::Emulated;
 use multigrain_types::NodeId;
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use rustix::io::Errno;
 use tls::Tls;
 
@@ -272,6 +272,11 @@ pub(crate) trait Backend: Send + Sync {
     /// A link on its way to `address`, connected when it is writable; see [`Link::connected`]. It may
     /// wait for `patience` while the listener's backlog is full.
     fn connect(&self, address: &Address, patience: Duration) -> Result<Box<dyn Link>, Errno>;
+}
+
+/// The file descriptors of a link.
+pub(crate) fn descriptors(link: &dyn Link) -> impl Iterator<Item = RawFd> {
+    [Some(link.readiness()), link.timer()].into_iter().flatten().map(|fd| fd.as_raw_fd())
 }
 
 /// The same link on a network like this.

@@ -15,7 +15,7 @@ use crate::counters::{Counters, Tally};
 use crate::error::TransportError;
 use crate::first_links::{self, BootConfig, Booted, Others};
 use crate::handshake::Identity;
-use crate::link::{Link, Listener};
+use crate::link::{self, Link, Listener};
 use crate::peer::Peer;
 use crate::readiness::{LISTENER, Waiting};
 use crate::shim::{self, AtomicBool, Mutex};
@@ -175,11 +175,11 @@ impl Mesh {
         self.peers().fold(self.tally.read(), |all, peer| all.plus(&peer.tally().read()))
     }
 
-    /// The file descriptors that this mesh keeps open as long as it lives, but for those of links that are still to
-    /// be made ([`LinkEvent::Made`]).
+    /// The file descriptors that this mesh keeps open as long as it lives, and those of connections that were no links yet
+    /// when it was made; but for those of links that are still to be made ([`LinkEvent::Made`]).
     #[must_use]
     pub fn descriptors(&self) -> Vec<RawFd> {
-        let links = self.peers().filter_map(Peer::link).flat_map(descriptors);
+        let links = self.peers().filter_map(Peer::link).flat_map(link::descriptors);
         let listeners = self.refusing.listeners.iter().map(|listener| listener.as_fd().as_raw_fd());
         let own = listeners.chain(self.waiting.descriptors()).chain(self.links.descriptors());
         links.chain(own).collect()
@@ -259,9 +259,4 @@ impl Mesh {
         }
         self.waiting.wake();
     }
-}
-
-/// The file descriptors of a link.
-fn descriptors(link: &dyn Link) -> impl Iterator<Item = RawFd> {
-    [Some(link.readiness()), link.timer()].into_iter().flatten().map(|fd| fd.as_raw_fd())
 }

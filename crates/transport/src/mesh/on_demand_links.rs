@@ -7,9 +7,10 @@
 //! Invariant: a link that a peer was welcomed to is in the mesh before this node leaves, and a peer that may have welcomed
 //! this node gets its goodbye right behind its HELLO, so that either sees it leave.
 
+use super::Mesh;
 use super::atomic_peer_set::AtomicPeerSet;
-use super::{Mesh, descriptors};
 use crate::error::TransportError;
+use crate::link;
 use crate::rendezvous::Rendezvous;
 use crate::shim::{AtomicBool, Mutex, lock};
 use crate::sink::LostReason;
@@ -108,7 +109,7 @@ impl Mesh {
                 let Some(peer) = self.peer(node) else { continue };
                 let made = peer.join(link, &self.waiting)?;
                 made.into_iter()
-                    .for_each(|link| tell(LinkEvent::Made(descriptors(link).collect())));
+                    .for_each(|made| tell(LinkEvent::Made(link::descriptors(made).collect())));
             }
             rendezvous.take_lines().into_iter().for_each(|line| tell(LinkEvent::Refused(line)));
         }

@@ -3,6 +3,7 @@
 use super::pending::Pending;
 use crate::descriptor;
 use crate::error::TransportError;
+use crate::link;
 use core::mem::MaybeUninit;
 use core::time::Duration;
 use multigrain_types::NodeId;
@@ -39,8 +40,10 @@ impl PendingSet {
         Ok(Self { connecting: BTreeMap::new(), accepted: BTreeMap::new(), set, numbered: 0 })
     }
 
-    pub(super) fn descriptor(&self) -> RawFd {
-        self.set.as_raw_fd()
+    /// The descriptors of the set and of the connections.
+    pub(super) fn descriptors(&self) -> impl Iterator<Item = RawFd> {
+        let pending = self.connecting.values().chain(self.accepted.values());
+        pending.flat_map(|one| link::descriptors(&*one.link)).chain([self.set.as_raw_fd()])
     }
 
     /// Whether some connections to peers are under way.

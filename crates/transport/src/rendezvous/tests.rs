@@ -51,6 +51,19 @@ fn timer(own: u16, other: u16) -> String {
     row.unwrap()
 }
 
+/// The program of a node whose boot ended while a peer was making a link closed that link's socket.
+#[test]
+#[cfg_attr(miri, ignore = "sockets and epoll")]
+fn a_connection_that_is_no_link_yet_is_among_the_descriptors() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let rendezvous = reaching(&listener, false);
+    let is_socket = |descriptor: &RawFd| {
+        let what = std::fs::read_link(format!("/proc/self/fd/{descriptor}")).unwrap();
+        what.to_string_lossy().starts_with("socket:")
+    };
+    assert_eq!(rendezvous.descriptors().filter(is_socket).count(), 1, "it listens nowhere");
+}
+
 /// Its host answers as long as it is stopped. When the way there is cut, the probes end the connection.
 #[test]
 #[cfg_attr(miri, ignore = "sockets and epoll")]
