@@ -65,7 +65,9 @@ impl Receiver {
     pub(crate) fn look_as_if_waiting(&self, mesh: &Mesh, sink: &mut dyn Sink) {
         self.between(|| {
             lock(&self.claim).look(now_ns());
-            mesh.receive(sink, Timeout::Now);
+            if mesh.receive(sink, Timeout::Now) > 0 {
+                lock(&self.claim).looked(true);
+            }
         });
     }
 

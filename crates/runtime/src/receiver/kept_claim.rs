@@ -6,7 +6,9 @@
 //! against a wait that does not come: it sleeps for [`WATCH_MICROS`] at a time instead of for ever, and where no
 //! wait has followed it receives and resumes wake-ups. That time, with what the kernel adds to a sleep, is how
 //! long a request may wait at a node whose thread has gone on to compute, once for each time it does so after
-//! close waits. A node begins to keep claims when an arrival has woken its service thread in such a gap.
+//! close waits. A node begins to keep claims when an arrival has woken its service thread in such a gap, and ends it
+//! when nothing has arrived in [`EMPTY`] gaps in a row: watching is not for nothing, least of all where a hypervisor
+//! sets the timer.
 //!
 //! A thread that says that it looks by itself between its waits (`between_waits`) needs no watch.
 
@@ -14,6 +16,8 @@
 pub(super) const WATCH_MICROS: u32 = 200;
 /// Waits that are no further apart follow each other closely.
 const CLOSE_NS: u64 = 50_000;
+/// So many gaps in a row in which nothing arrives end it.
+const EMPTY: u8 = 64;
 
 /// Whether the next wait is expected soon. All is done with the role of the receiver, or by the service
 /// thread at its end.
@@ -25,6 +29,8 @@ pub(super) struct Claim {
     kept: bool,
     /// The last wait has followed the one before it closely.
     close: bool,
+    /// In so many gaps nothing has arrived since something did.
+    empty: u8,
     /// When the last wait ended, in nanoseconds.
     ended_ns: Option<u64>,
 }
@@ -38,9 +44,15 @@ impl Claim {
         core::mem::take(&mut self.kept)
     }
 
+    /// A wait that began with a kept claim has looked: whether anything had arrived.
+    pub(super) fn looked(&mut self, arrived: bool) {
+        self.empty = if arrived { 0 } else { self.empty.saturating_add(1) };
+    }
+
     /// A wait ends: whether wake-ups stay suppressed. `looks`: its thread receives all the same, until it lets go.
     pub(super) fn wait_ends(&mut self, now_ns: u64, looks: bool) -> bool {
         self.ended_ns = Some(now_ns);
+        self.watched &= self.empty < EMPTY;
         self.kept = looks || self.watched && self.close;
         self.kept
     }
@@ -62,22 +74,34 @@ impl Claim {
         }
     }
 
-    /// The service thread looks, while nobody receives: whether it is to watch. If not, and if wake-ups are
-    /// suppressed, they are to be resumed, by `resume`.
-    pub(super) fn watch(&mut self, now_ns: impl FnOnce() -> u64, resume: impl FnOnce()) -> bool {
+    /// The service thread looks, while nobody receives. If it is not to watch, and if wake-ups are
+    /// suppressed, they are to be resumed, by `resume`. `woken`: an arrival has woken it.
+    pub(super) fn watch(
+        &mut self,
+        woken: bool,
+        now_ns: impl FnOnce() -> u64,
+        resume: impl FnOnce(),
+    ) {
+        if woken {
+            self.empty = 0;
+        }
         // What is not fresh any more is not until the next wait.
         self.close = self.close && self.is_fresh(now_ns());
-        self.watched = self.close;
+        self.watched = self.close && self.empty < EMPTY;
         if !self.watched {
             self.let_go(resume);
         }
+    }
+
+    /// Whether the service thread is to watch.
+    pub(super) fn is_watched(&self) -> bool {
         self.watched
     }
 
     /// The service thread ends.
     pub(super) fn end(&mut self, resume: impl FnOnce()) {
         self.close = false;
-        self.watch(|| 0, resume);
+        self.watch(false, || 0, resume);
     }
 
     fn is_fresh(&self, now_ns: u64) -> bool {
@@ -94,6 +118,12 @@ mod tests {
         claim.wait_begins(since_ns, || unreachable!("it has not stood by"))
     }
 
+    /// The service thread looks then, and finds no wake-up suppressed: whether it is to watch.
+    fn watches(claim: &mut Claim, woken: bool, now_ns: u64) -> bool {
+        claim.watch(woken, || now_ns, || panic!("wake-ups are not suppressed"));
+        claim.is_watched()
+    }
+
     /// A wait that begins and ends then.
     fn wait(claim: &mut Claim, now_ns: u64) -> (bool, bool) {
         (begins(claim, now_ns), claim.wait_ends(now_ns, false))
@@ -104,19 +134,37 @@ mod tests {
         let mut claim = Claim::default();
         assert_eq!(wait(&mut claim, 0), (false, false), "the first wait");
         assert_eq!(wait(&mut claim, CLOSE_NS - 1), (false, false), "nobody watches");
-        assert!(claim.watch(|| 2 * CLOSE_NS - 2, || panic!("wake-ups are not suppressed")));
+        assert!(watches(&mut claim, true, 2 * CLOSE_NS - 2));
         assert_eq!(wait(&mut claim, 2 * CLOSE_NS - 2), (false, true));
         assert!(begins(&mut claim, 3 * CLOSE_NS - 3));
     }
 
     #[test]
     fn wake_ups_are_resumed_once_where_no_wait_follows() {
-        let mut claim = Claim { watched: true, kept: true, close: true, ended_ns: Some(7) };
+        let mut claim =
+            Claim { watched: true, kept: true, close: true, ended_ns: Some(7), ..Claim::default() };
         let mut resumed = 0;
         let late = || 7 + CLOSE_NS;
-        assert!(!claim.watch(late, || resumed += 1) && !claim.watch(late, || resumed += 1));
+        for _ in 0..2 {
+            claim.watch(false, late, || resumed += 1);
+            assert!(!claim.is_watched());
+        }
         assert_eq!(resumed, 1);
         assert_eq!(wait(&mut claim, late()), (false, false), "that was not close");
+    }
+
+    #[test]
+    fn it_is_kept_until_nothing_has_arrived_in_many_gaps() {
+        let mut claim = Claim { watched: true, close: true, ended_ns: Some(0), ..Claim::default() };
+        // What arrives in the last gap but one begins the count again.
+        for (gap, arrived) in (1..2 * EMPTY).map(|gap| (gap, gap == EMPTY - 1)) {
+            assert!(wait(&mut claim, gap.into()).1 && claim.is_watched(), "{gap}");
+            claim.looked(arrived);
+        }
+        assert_eq!(wait(&mut claim, 2 * u64::from(EMPTY)), (true, false));
+        assert!(!claim.is_watched(), "the service thread sleeps for ever");
+        assert!(!watches(&mut claim, false, 100));
+        assert!(watches(&mut claim, true, 100), "something has arrived");
     }
 
     #[test]
@@ -144,7 +192,8 @@ mod tests {
 
     #[test]
     fn the_service_thread_leaves_nothing_suppressed() {
-        let mut claim = Claim { watched: true, kept: true, close: true, ended_ns: Some(0) };
+        let mut claim =
+            Claim { watched: true, kept: true, close: true, ended_ns: Some(0), ..Claim::default() };
         let mut resumed = false;
         claim.end(|| resumed = true);
         assert!(resumed && !begins(&mut claim, 0) && !claim.wait_ends(0, false));

@@ -73,11 +73,16 @@ impl Receiver {
     /// Has the role; gives it back when the wake-up is there. Returns when that was.
     fn receive_until(&self, slot: &Slot, since_ns: u64, mesh: &Mesh, sink: &mut dyn Sink) -> u64 {
         // The request is under way: suppressing wake-ups costs its time, not the reply's.
-        if !lock(&self.claim).wait_begins(since_ns, now_ns) {
+        let kept = lock(&self.claim).wait_begins(since_ns, now_ns);
+        if !kept {
             self.suppress(mesh);
         }
         // Acks of earlier faults that did not go with the request go now, while it travels.
         mesh.flush_deferred();
+        if kept {
+            let arrived = mesh.receive(sink, Timeout::Now) > 0;
+            lock(&self.claim).looked(arrived);
+        }
         let mut polling_since = None;
         while !slot.is_woken() {
             if self.mode != WaitMode::Block && mesh.receive(sink, Timeout::Now) > 0 {
@@ -154,7 +159,7 @@ impl Receiver {
             }
             if self.role.try_take() {
                 mesh.receive(sink, Timeout::Now);
-                watches = lock(&self.claim).watch(now_ns, || mesh.resume_wakeups());
+                lock(&self.claim).watch(input, now_ns, || mesh.resume_wakeups());
                 self.role.give_back();
                 if self.role.waits_for_more_than(0) {
                     slots::nudge_one();
@@ -162,6 +167,7 @@ impl Receiver {
             } else if input {
                 yield_now();
             }
+            watches = lock(&self.claim).is_watched();
         }
         lock(&self.claim).end(|| mesh.resume_wakeups());
     }
