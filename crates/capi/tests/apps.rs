@@ -276,3 +276,14 @@ fn bench_paths_counts_what_the_applications_of_parade_share() {
         assert!((declared..1.4 * declared + 1.0).contains(&(allocated - report)), "{shared}");
     }
 }
+
+/// Two nodes that scatter writes over the same pages keep them in turn (ADR 65).
+#[test]
+fn nodes_that_write_all_over_the_same_pages_do_not_fault_for_most_writes() {
+    let dir = TestDir::new();
+    let (launcher, radix) = build(&dir, "radix");
+    let (_, stats) = summarized(&launcher, &dir, &[radix.as_os_str()]);
+    let faults = |node: &Value| node["stats"]["write_faults"].as_u64().unwrap();
+    let faults: u64 = stats["nodes"].as_array().unwrap().iter().map(faults).sum();
+    assert!(faults < 10_000, "{faults} write faults");
+}

@@ -8,10 +8,11 @@
 //!
 //! Invariants: every token that is kept has its lock in the list of windows to end, or is being returned. For each
 //! window on a minipage that [`Windows::begin`] took, the pin is removed once: with the [`EndedWindow`] it
-//! becomes, or with its instruction ([`Windows::is_through`]), whichever is later. A window that the program asked for
-//! ([`requested`]) knows nothing of instructions, for its thread has not resumed the grant: the [`EndedWindow`] does.
+//! becomes, or with its instruction ([`Windows::is_through`]), whichever is later. A window that the program asked for, or
+//! of a node's turn ([`requested`]), knows nothing of instructions, for its thread has not resumed the grant: the [`EndedWindow`] does.
 
 mod requested;
+mod thrashing;
 
 use core::num::NonZero;
 use core::sync::atomic::Ordering;
@@ -33,6 +34,7 @@ use multigrain_types::{MinipageId, ThreadId};
 use crate::error::Error;
 use crate::shim::{AtomicBool, Mutex, lock};
 use requested::{RequestedWindows, ThreadsMinipage};
+use thrashing::{Thrashing, Turn};
 
 /// Between two looks at the clock where the program has closed the timer.
 const WITHOUT_TIMER: Duration = Duration::from_millis(1);
@@ -160,6 +162,9 @@ pub(crate) struct Windows {
     measures: AtomicBool,
     /// Whether any page was ever locked.
     locks_pages: AtomicBool,
+    thrashing: Mutex<Thrashing>,
+    /// Whether it knows of a grant since a thread last called the library.
+    granted: AtomicBool,
 }
 
 /// Nanoseconds of the clock that the timer knows.
@@ -177,9 +182,18 @@ impl Windows {
         let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC)
             .and_then(|timer| above_standard(timer).map_err(Errno::from_raw_os_error))
             .map_err(|errno| TransportError::System { call: "timerfd_create", errno })?;
-        let [any, measures, locks_pages] = [(); 3].map(|()| AtomicBool::new(false));
+        let [any, measures, locks_pages, granted] = [(); 4].map(|()| AtomicBool::new(false));
         let processors = std::thread::available_parallelism().map_or(1, NonZero::get) as u64;
-        Ok(Self { timer, processors, open_windows: Mutex::default(), any, measures, locks_pages })
+        Ok(Self {
+            timer,
+            processors,
+            open_windows: Mutex::default(),
+            any,
+            measures,
+            locks_pages,
+            thrashing: Mutex::default(),
+            granted,
+        })
     }
 
     /// The timer's descriptor.
@@ -264,15 +278,53 @@ impl Windows {
         delta_ns: u64,
     ) -> Option<Vec<EndedWindow>> {
         let ends_ns = now_ns().saturating_add(delta_ns);
+        self.keep_until(ends_ns, |asked| asked.keep((minipage, thread), ends_ns))
+    }
+
+    /// A thread was granted a minipage to write that it has wanted since then, and its node may keep it in its turn, the
+    /// one of that node of so many: as above, and none if it does not thrash, or it is another's turn.
+    pub(crate) fn keep_in_turn(
+        &self,
+        (thread, minipage): (ThreadId, MinipageId),
+        since_ns: u64,
+        (node, nodes): (u64, u64),
+    ) -> Option<Vec<EndedWindow>> {
+        let mut thrashing = lock(&self.thrashing);
+        self.granted.store(true, Ordering::Relaxed);
+        if !thrashing.granted(minipage) {
+            return None;
+        }
+        let now_ns = now_ns();
+        let turn = Turn { node, nodes, clock_ns: read_ns(ClockId::Realtime) };
+        let left_ns = thrashing.fault(minipage, (since_ns, now_ns), turn)?;
+        drop(thrashing);
+        let ends_ns = now_ns + left_ns;
+        self.keep_until(ends_ns, |asked| asked.keep_until_wait((minipage, thread), ends_ns))
+    }
+
+    fn keep_until(
+        &self,
+        ends_ns: u64,
+        keep: impl FnOnce(&mut RequestedWindows) -> Option<ThreadsMinipage>,
+    ) -> Option<Vec<EndedWindow>> {
         let mut open_windows = lock(&self.open_windows);
         if open_windows.next_end_ns().is_none_or(|next_ns| ends_ns < next_ns)
             && !self.ring_at(ends_ns)
         {
             return None;
         }
-        let before = open_windows.asked.keep((minipage, thread), ends_ns);
+        let before = keep(&mut open_windows.asked);
         self.any.store(true, Ordering::Relaxed);
         Some(before.map(EndedWindow::from).into_iter().collect())
+    }
+
+    /// A thread calls the library.
+    pub(crate) fn called(&self) {
+        if self.granted.load(Ordering::Relaxed) {
+            let mut thrashing = lock(&self.thrashing);
+            self.granted.store(false, Ordering::Relaxed);
+            thrashing.called();
+        }
     }
 
     /// Whether there may be one to end.
@@ -287,7 +339,11 @@ impl Windows {
 
     /// A thread is about to wait for something else: its windows are over.
     pub(crate) fn end_of(&self, thread: ThreadId) -> Vec<EndedWindow> {
-        self.end(|open| open.end(|window| window.thread == thread))
+        self.end(|open| {
+            let mut ended = open.end(|window| window.thread == thread);
+            ended.extend(open.asked.end_of(thread).into_iter().map(EndedWindow::from));
+            ended
+        })
     }
 
     /// A thread of this node wants to write a minipage, or an instruction gives it up: nobody keeps it

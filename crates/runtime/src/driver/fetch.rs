@@ -100,7 +100,7 @@ impl Driver {
         if !slot.is_woken() {
             self.wait_since(slot, WaitReason::Fault, for_.waits_since_ns());
         }
-        self.resume((thread, slot), needed, for_);
+        self.resume((thread, slot), needed, for_, !at_once);
         at_once
     }
 
@@ -110,10 +110,22 @@ impl Driver {
     }
 
     /// A thread that is about to retry its access says so. Told to hold the minipage, it does so if
-    /// it comes back here when it is through.
-    fn resume(&self, (thread, slot): (ThreadId, &Slot), minipage: MinipageId, for_: For) {
+    /// it comes back here when it is through. `asked`: the grant took a message.
+    fn resume(
+        &self,
+        (thread, slot): (ThreadId, &Slot),
+        minipage: MinipageId,
+        for_: For,
+        asked: bool,
+    ) {
         let is_for_window = for_.is_first_try() || matches!(for_, For::Call { .. });
         if is_for_window && self.keep_as_asked(thread, minipage) {
+            return;
+        }
+        if let For::Instruction { pinned: false, since_ns, kind: Kind::Write } = for_
+            && asked
+            && self.keep_in_turn(thread, minipage, since_ns)
+        {
             return;
         }
         self.step_sure(Input::Resumed { thread, minipage });

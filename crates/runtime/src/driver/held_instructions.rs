@@ -42,6 +42,7 @@ impl Driver {
     /// return to it.
     pub(crate) fn forget_access(&self) {
         self.end_access();
+        self.engine.windows().called();
         if self.engine.windows().may_be_open()
             && let Some((thread, _)) = slots::known()
         {

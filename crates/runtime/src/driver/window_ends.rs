@@ -27,6 +27,25 @@ impl Driver {
         true
     }
 
+    /// Whether this node thrashes, and keeps in its turn what a thread was granted to write that it has wanted since then.
+    /// The thread's pin, too, stays until the window ends.
+    pub(super) fn keep_in_turn(
+        &self,
+        thread: ThreadId,
+        minipage: MinipageId,
+        since_ns: u64,
+    ) -> bool {
+        if !self.tables().is_sequential(minipage.area()) {
+            return false;
+        }
+        let turn = (self.me().index() as u64, self.nodes().into());
+        let over = self.engine.windows().keep_in_turn((thread, minipage), since_ns, turn);
+        over.is_some_and(|over| {
+            self.retire_ended(over);
+            true
+        })
+    }
+
     /// A thread of this node wants to write a minipage, or has lost it, or an instruction gives it up.
     pub(crate) fn end_windows_on(&self, minipage: MinipageId) {
         self.retire_ended(self.engine.windows().end_on(minipage));

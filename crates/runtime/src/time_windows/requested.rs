@@ -1,8 +1,8 @@
 //! What the program keeps of its own will: a time window for each grant of a page (Delta, MIRAGE+ 2.1), and pages
-//! from a write lock to its end (5.4).
+//! from a write lock to its end (5.4); and what a node that thrashes keeps in its turn ([`super::thrashing`]).
 //!
-//! A window that was asked for is a pin that goes when its time is over, whatever its thread does meanwhile. A
-//! locked page is one that goes when the lock does. Both are known by their thread and minipage.
+//! A window that was asked for is a pin that goes when its time is over, whatever its thread does meanwhile. One
+//! of a turn goes when its thread waits in the library, too. A locked page is one that goes when the lock does. Both are known by their thread and minipage.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,6 +17,8 @@ pub(super) struct RequestedWindows {
     ends: BTreeMap<ThreadsMinipage, u64>,
     /// The same by when they end.
     by_end: BTreeSet<(u64, ThreadsMinipage)>,
+    /// Those that end when their threads wait.
+    until_wait: BTreeSet<(ThreadId, MinipageId)>,
     /// Pages that are locked, and how often.
     locked: BTreeMap<ThreadsMinipage, u32>,
 }
@@ -30,8 +32,20 @@ impl RequestedWindows {
         before
     }
 
+    /// The same, and no longer than until the thread waits.
+    pub(super) fn keep_until_wait(
+        &mut self,
+        kept: ThreadsMinipage,
+        ends_ns: u64,
+    ) -> Option<ThreadsMinipage> {
+        let before = self.keep(kept, ends_ns);
+        self.until_wait.insert((kept.1, kept.0));
+        before
+    }
+
     fn end(&mut self, kept: ThreadsMinipage) -> Option<ThreadsMinipage> {
         let ends_ns = self.ends.remove(&kept)?;
+        self.until_wait.remove(&(kept.1, kept.0));
         self.by_end.remove(&(ends_ns, kept));
         Some(kept)
     }
@@ -41,6 +55,13 @@ impl RequestedWindows {
         let all = (minipage, ThreadId(0))..=(minipage, ThreadId(u32::MAX));
         let on: Vec<ThreadsMinipage> = self.ends.range(all).map(|(kept, _)| *kept).collect();
         on.into_iter().filter_map(|kept| self.end(kept)).collect()
+    }
+
+    /// A thread waits: ends those of its windows that end with it.
+    pub(super) fn end_of(&mut self, thread: ThreadId) -> Vec<ThreadsMinipage> {
+        let all = (thread, MinipageId(0))..=(thread, MinipageId(u64::MAX));
+        let of: Vec<ThreadsMinipage> = self.until_wait.range(all).map(|of| (of.1, of.0)).collect();
+        of.into_iter().filter_map(|kept| self.end(kept)).collect()
     }
 
     /// Ends those whose time is over.
@@ -109,6 +130,22 @@ mod tests {
         assert_eq!(asked.keep(kept(2, 0), 30), Some(kept(2, 0)), "the one before is over");
         assert_eq!((asked.end_due(29), asked.end_due(30)), (vec![], vec![kept(2, 0)]));
         assert_eq!(asked.next_end_ns(), None);
+    }
+
+    #[test]
+    fn a_window_of_a_turn_ends_when_its_thread_waits() {
+        let mut asked = RequestedWindows::default();
+        assert_eq!(asked.keep(kept(1, 3), 10), None);
+        assert_eq!(asked.keep_until_wait(kept(2, 3), 10), None);
+        assert_eq!(asked.keep_until_wait(kept(3, 3), 10), None);
+        assert_eq!(asked.keep_until_wait(kept(2, 4), 10), None);
+        assert_eq!(asked.end_on(MinipageId(3)), [kept(3, 3)]);
+        assert_eq!(
+            (asked.end_of(ThreadId(3)), asked.end_of(ThreadId(3))),
+            (vec![kept(2, 3)], vec![])
+        );
+        assert_eq!(asked.end_due(10), [kept(1, 3), kept(2, 4)]);
+        assert!(asked.until_wait.is_empty());
     }
 
     #[test]
