@@ -6,7 +6,7 @@
 //! ([`crate::time_windows`]), a prefetch has neither.
 
 use multigrain_protocol::{Input, Kind};
-use multigrain_types::{MinipageId, ThreadId};
+use multigrain_types::{Access, MinipageId, ThreadId};
 
 use super::steps::Batch;
 use super::{Driver, WaitReason, held_instructions};
@@ -76,6 +76,14 @@ impl Driver {
                 Input::Fault { thread, minipage, kind }
             }
         };
+        // A copy that is left says that others read it and did not write it: they may wait for what is written there.
+        let lacked = |minipage| {
+            let writes = matches!(for_, For::Instruction { pinned: false, kind: Kind::Write, .. });
+            writes && self.tables().lock(minipage).access() == Access::NoAccess
+        };
+        let lacked = match &wanted {
+            Wanted::Run(_, needed) | Wanted::With(needed, _) => lacked(*needed),
+        };
         slot.arm();
         let (needed, at_once) = match wanted {
             Wanted::Run(run, needed) => {
@@ -100,7 +108,7 @@ impl Driver {
         if !slot.is_woken() {
             self.wait_since(slot, WaitReason::Fault, for_.waits_since_ns());
         }
-        self.resume((thread, slot), needed, for_, !at_once);
+        self.resume((thread, slot), needed, for_, lacked && !at_once);
         at_once
     }
 
@@ -110,20 +118,21 @@ impl Driver {
     }
 
     /// A thread that is about to retry its access says so. Told to hold the minipage, it does so if
-    /// it comes back here when it is through. `asked`: the grant took a message.
+    /// it comes back here when it is through. `lacked`: there was no copy of it,
+    /// and it came by a message.
     fn resume(
         &self,
         (thread, slot): (ThreadId, &Slot),
         minipage: MinipageId,
         for_: For,
-        asked: bool,
+        lacked: bool,
     ) {
         let is_for_window = for_.is_first_try() || matches!(for_, For::Call { .. });
         if is_for_window && self.keep_as_asked(thread, minipage) {
             return;
         }
         if let For::Instruction { pinned: false, since_ns, kind: Kind::Write } = for_
-            && asked
+            && lacked
             && self.keep_in_turn(thread, minipage, since_ns)
         {
             return;

@@ -7,7 +7,7 @@
 //! its write faults are granted to the end of the slice, or until its thread waits in the library. It soon has all that it needs,
 //! and runs on without a fault.
 //!
-//! A node thrashes ([`Thrashing::fault`]) if its last [`FAULTS`] faults were for minipages that it had been granted to write
+//! A node thrashes ([`Thrashing::fault`]) if its last [`FAULTS`] write faults were for minipages of which it had no copy, but had been granted to write
 //! since a thread of it last called the library, for some [`DISTINCT`] different ones, and took half of the time since the first of them.
 //!
 //! Where clocks disagree two nodes may keep minipages at once, and wait for each other until a slice ends: at worst half of the time, and
