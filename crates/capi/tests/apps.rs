@@ -282,8 +282,10 @@ fn bench_paths_counts_what_the_applications_of_parade_share() {
 fn nodes_that_write_all_over_the_same_pages_do_not_fault_for_most_writes() {
     let dir = TestDir::new();
     let (launcher, radix) = build(&dir, "radix");
-    let (_, stats) = summarized(&launcher, &dir, &[radix.as_os_str()]);
+    // Threads that wait yield no processor to others, so that faults take microseconds on a busy machine, too.
+    let [wait, block, keys, log2] = ["--wait", "block", "--keys", "16"].map(OsStr::new);
+    let (_, stats) = summarized(&launcher, &dir, &[wait, block, radix.as_os_str(), keys, log2]);
     let faults = |node: &Value| node["stats"]["write_faults"].as_u64().unwrap();
     let faults: u64 = stats["nodes"].as_array().unwrap().iter().map(faults).sum();
-    assert!(faults < 10_000, "{faults} write faults");
+    assert!(faults < 8_000, "{faults} write faults");
 }
