@@ -29,7 +29,7 @@ use multigrain_protocol::window_length::{Estimator, window};
 use multigrain_protocol::{Kind, Turns};
 use multigrain_transport::TransportError;
 use multigrain_types::descriptor::above_standard;
-use multigrain_types::{MinipageId, ThreadId};
+use multigrain_types::{Access, MinipageId, ThreadId};
 
 use crate::error::Error;
 use crate::shim::{AtomicBool, Mutex, lock};
@@ -281,17 +281,18 @@ impl Windows {
         self.keep_until(ends_ns, |asked| asked.keep((minipage, thread), ends_ns))
     }
 
-    /// A thread was granted a minipage to write that it has wanted since then, and its node may keep it in its turn, the
-    /// one of that node of so many: as above, and none if it does not thrash, or it is another's turn.
+    /// A thread was granted a minipage to write that it has wanted since then, with this access before, and its node may
+    /// keep it in its turn, the one of that node of so many: as above, and none if it does not thrash, or it is another's turn.
     pub(crate) fn keep_in_turn(
         &self,
         (thread, minipage): (ThreadId, MinipageId),
+        before: Access,
         since_ns: u64,
         (node, nodes): (u64, u64),
     ) -> Option<Vec<EndedWindow>> {
         let mut thrashing = lock(&self.thrashing);
         self.granted.store(true, Ordering::Relaxed);
-        if !thrashing.granted(minipage) {
+        if !thrashing.granted(minipage, before) {
             return None;
         }
         let now_ns = now_ns();

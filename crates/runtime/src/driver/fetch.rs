@@ -22,6 +22,15 @@ pub(crate) enum Wanted<'a> {
     With(MinipageId, &'a mut dyn FnMut(Batch<'_>)),
 }
 
+impl Wanted<'_> {
+    /// What the thread waits for.
+    fn needed(&self) -> MinipageId {
+        match self {
+            Self::Run(_, needed) | Self::With(needed, _) => *needed,
+        }
+    }
+}
+
 /// What wants a minipage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum For {
@@ -51,6 +60,11 @@ impl For {
         matches!(self, Self::Instruction { pinned: false, .. })
     }
 
+    /// The same, of one that writes.
+    fn is_first_write(self) -> bool {
+        matches!(self, Self::Instruction { pinned: false, kind: Kind::Write, .. })
+    }
+
     /// When its wait began: a call may wait for one minipage after the other.
     fn waits_since_ns(self) -> u64 {
         match self {
@@ -76,17 +90,11 @@ impl Driver {
                 Input::Fault { thread, minipage, kind }
             }
         };
-        // A copy that is left says that others read it and did not write it: they may wait for what is written there.
-        let lacked = |minipage| {
-            let writes = matches!(for_, For::Instruction { pinned: false, kind: Kind::Write, .. });
-            writes && self.tables().lock(minipage).access() == Access::NoAccess
-        };
-        let lacked = match &wanted {
-            Wanted::Run(_, needed) | Wanted::With(needed, _) => lacked(*needed),
-        };
+        let needed = wanted.needed();
+        let before = for_.is_first_write().then(|| self.tables().lock(needed).access());
         slot.arm();
-        let (needed, at_once) = match wanted {
-            Wanted::Run(run, needed) => {
+        let at_once = match wanted {
+            Wanted::Run(run, _) => {
                 self.step_run(run, |minipage| {
                     if minipage == needed {
                         needs(minipage)
@@ -94,21 +102,21 @@ impl Driver {
                         Input::Prefetch { minipage, kind }
                     }
                 });
-                (needed, slot.word.is_woken_at_once())
+                slot.word.is_woken_at_once()
             }
-            Wanted::With(needed, others) => self.batch(|batch| {
+            Wanted::With(_, others) => self.batch(|batch| {
                 batch.step(needs(needed));
                 let at_once = slot.word.is_woken_at_once();
                 if !at_once {
                     others(batch);
                 }
-                (needed, at_once)
+                at_once
             }),
         };
         if !slot.is_woken() {
             self.wait_since(slot, WaitReason::Fault, for_.waits_since_ns());
         }
-        self.resume((thread, slot), needed, for_, lacked && !at_once);
+        self.resume((thread, slot), needed, for_, before.filter(|_| !at_once));
         at_once
     }
 
@@ -118,22 +126,21 @@ impl Driver {
     }
 
     /// A thread that is about to retry its access says so. Told to hold the minipage, it does so if
-    /// it comes back here when it is through. `lacked`: there was no copy of it,
-    /// and it came by a message.
+    /// it comes back here when it is through. `before`: what access its node had,
+    /// if it is a first write and a message was needed.
     fn resume(
         &self,
         (thread, slot): (ThreadId, &Slot),
         minipage: MinipageId,
         for_: For,
-        lacked: bool,
+        before: Option<Access>,
     ) {
         let is_for_window = for_.is_first_try() || matches!(for_, For::Call { .. });
         if is_for_window && self.keep_as_asked(thread, minipage) {
             return;
         }
-        if let For::Instruction { pinned: false, since_ns, kind: Kind::Write } = for_
-            && lacked
-            && self.keep_in_turn(thread, minipage, since_ns)
+        if let Some(before) = before
+            && self.keep_in_turn((thread, minipage), before, for_.waits_since_ns())
         {
             return;
         }

@@ -2,7 +2,7 @@
 //! their time (ADR 17, 41 and 51).
 
 use multigrain_protocol::sync::SyncInput;
-use multigrain_types::{MinipageId, ThreadId};
+use multigrain_types::{Access, MinipageId, ThreadId};
 
 use super::Driver;
 use crate::error::Error;
@@ -27,19 +27,20 @@ impl Driver {
         true
     }
 
-    /// Whether this node thrashes, and keeps in its turn what a thread was granted to write that it has wanted since then.
-    /// The thread's pin, too, stays until the window ends.
+    /// Whether this node thrashes, and keeps in its turn what a thread was granted to write that it has wanted since then,
+    /// with this access before. The thread's pin, too, stays until the window ends.
     pub(super) fn keep_in_turn(
         &self,
-        thread: ThreadId,
-        minipage: MinipageId,
+        (thread, minipage): (ThreadId, MinipageId),
+        before: Access,
         since_ns: u64,
     ) -> bool {
         if !self.tables().is_sequential(minipage.area()) {
             return false;
         }
         let turn = (self.me().index() as u64, self.nodes().into());
-        let over = self.engine.windows().keep_in_turn((thread, minipage), since_ns, turn);
+        let windows = self.engine.windows();
+        let over = windows.keep_in_turn((thread, minipage), before, since_ns, turn);
         over.is_some_and(|over| {
             self.retire_ended(over);
             true

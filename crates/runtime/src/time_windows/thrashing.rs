@@ -7,13 +7,15 @@
 //! its write faults are granted to the end of the slice, or until its thread waits in the library. It soon has all that it needs,
 //! and runs on without a fault.
 //!
-//! A node thrashes ([`Thrashing::fault`]) if its last [`FAULTS`] write faults were for minipages of which it had no copy, but had been granted to write
-//! since a thread of it last called the library, for some [`DISTINCT`] different ones, and took half of the time since the first of them.
+//! Of its faults those count that write a minipage of which it has no copy any more, though it was granted it to write since a thread
+//! of it last called the library ([`Thrashing::granted`]). It thrashes if the last [`FAULTS`] of these were for some [`DISTINCT`] different
+//! minipages, and took half of the time since the first of them ([`Thrashing::fault`]). A copy that is left says that others have
+//! read the minipage and not written it: they may wait for what is written there.
 //!
 //! Where clocks disagree two nodes may keep minipages at once, and wait for each other until a slice ends: at worst half of the time, and
 //! all keep nothing in the other half.
 
-use multigrain_types::MinipageId;
+use multigrain_types::{Access, MinipageId};
 
 /// How long a node's turn is: time to fetch some hundred minipages, and what others wait at most for each node.
 const SLICE_NS: u64 = 10_000_000;
@@ -86,14 +88,14 @@ impl Thrashing {
         self.count = 0;
     }
 
-    /// A minipage was granted to write: whether it was before, in this stretch.
-    pub(super) fn granted(&mut self, minipage: MinipageId) -> bool {
+    /// A minipage was granted to write, with this access before: whether that counts.
+    pub(super) fn granted(&mut self, minipage: MinipageId, before: Access) -> bool {
         self.known.resize(KNOWN.into(), Known::default());
         let place = usize::try_from(hash(minipage) % u64::from(KNOWN)).unwrap_or_default();
         let known = &mut self.known[place];
         let new = Known { minipage: minipage.0, stretch: self.stretch };
-        let before = core::mem::replace(known, new);
-        (before.minipage, before.stretch) == (new.minipage, new.stretch)
+        let last = core::mem::replace(known, new);
+        before == Access::NoAccess && (last.minipage, last.stretch) == (new.minipage, new.stretch)
     }
 
     /// A fault for such a minipage, which began then and is over now: for how long it is kept, if it is.
@@ -138,7 +140,8 @@ mod tests {
             let minipage = MinipageId(fault % minipages);
             let began_ns = fault * (pause_ns + wait_ns);
             let times = (began_ns, began_ns + wait_ns);
-            thrashing.granted(minipage) && thrashing.fault(minipage, times, OWN) == Some(SLICE_NS)
+            thrashing.granted(minipage, Access::NoAccess)
+                && thrashing.fault(minipage, times, OWN) == Some(SLICE_NS)
         });
         faults.count()
     }
@@ -166,9 +169,18 @@ mod tests {
         let mut thrashing = Thrashing::default();
         assert!(kept(&mut thrashing, 64, 0, 10_000) > 0);
         thrashing.called();
-        assert!(!thrashing.granted(MinipageId(5)) && thrashing.granted(MinipageId(5)));
+        let mut again = || thrashing.granted(MinipageId(5), Access::NoAccess);
+        assert!(!again() && again());
         let alone = thrashing.fault(MinipageId(5), (0, 10_000), OWN);
         assert_eq!(alone, None, "faults before the call do not count");
+    }
+
+    #[test]
+    fn what_others_have_only_read_does_not_count() {
+        let mut thrashing = Thrashing::default();
+        let mut granted = |before| thrashing.granted(MinipageId(5), before);
+        assert!(!granted(Access::NoAccess) && !granted(Access::ReadOnly));
+        assert!(granted(Access::NoAccess), "now one has written it");
     }
 
     #[test]
