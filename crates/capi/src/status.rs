@@ -1,4 +1,5 @@
-//! What a failed call returns and `mg_strerror` says of it; the codes: `runtime/src/error_code.rs`; which code an error has: `runtime/src/error.rs` (`Error::code`).
+//! What a failed call returns and `mg_strerror` says of it; the codes: `runtime/src/error_code.rs`; which code an error
+//! has: `runtime/src/error.rs` (`Error::code`).
 
 use core::cell::Cell;
 use core::ffi::{CStr, c_char, c_int, c_void};

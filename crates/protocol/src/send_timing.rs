@@ -1,12 +1,12 @@
 //! When a message goes: now, with the next frame, in a batch, or merged into the batch's last frame.
 //!
-//! Role: the rules, as one pure table, which the runtime, the sequential model checker and the simulator ask. Not asked are
-//! sequentially consistent messages that somebody waits for (requests, contents, invalidations), which go now, and what the runtime has gathered by itself (runs, diffs of a flush,
-//! notices, operands: `runtime/engine/world`). The world of release consistency (`verify::release`) delivers
-//! messages one by one, since batches change no order; so acknowledgements are merged in the runtime alone. The caller
-//! says whether somebody waits for the message; for a sequentially consistent ack `coherence/holder/grant.rs` does
-//! (`AckTiming`). How frames then wait is up to the transport (its `outbox`), which also keeps the order: a deferred
-//! frame goes before what follows it to the same node.
+//! Role: the rules, as one pure table, which the runtime, the sequential model checker and the simulator ask. Not asked
+//! are sequentially consistent messages that somebody waits for (requests, contents, invalidations), which go now, and
+//! what the runtime has gathered by itself (runs, diffs of a flush, notices, operands: `runtime/engine/world`). The
+//! world of release consistency (`verify::release`) delivers messages one by one, since batches change no order; so
+//! acknowledgements are merged in the runtime alone. The caller says whether somebody waits for the message; for a
+//! sequentially consistent ack `coherence/holder/grant.rs` does (`AckTiming`). How frames then wait is up to the
+//! transport (its `outbox`), which also keeps the order: a deferred frame goes before what follows it to the same node.
 //!
 //! | message                                          | goes                                           |
 //! |--------------------------------------------------|------------------------------------------------|

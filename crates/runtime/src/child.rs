@@ -1,11 +1,11 @@
 //! Children of a node: what fork() makes is outside of the job.
 //!
-//! A child has its parent's memory except for the views, and its parent's descriptors. It must neither use them
-//! nor keep them open, since peers and launcher take the end of the streams for the parent's end. So they are
-//! closed before fork() returns in the child, its calls are refused, and an access to shared memory ends it
-//! ([`crate::trap`]). A child made by other means than fork(), or by another thread while mg_init is running, keeps the descriptors. It is told from its node all
-//! the same, by a page that the kernel clears in every child. exec works as ever, and so do vfork() and
-//! posix_spawn(), whose children have no memory of their own.
+//! A child has its parent's memory except for the views, and its parent's descriptors. It must neither use them nor
+//! keep them open, since peers and launcher take the end of the streams for the parent's end. So they are closed before
+//! fork() returns in the child, its calls are refused, and an access to shared memory ends it ([`crate::trap`]). A
+//! child made by other means than fork(), or by another thread while mg_init is running, keeps the descriptors. It is
+//! told from its node all the same, by a page that the kernel clears in every child. exec works as ever, and so do
+//! vfork() and posix_spawn(), whose children have no memory of their own.
 
 #![expect(unsafe_code, reason = "the C library's hook of fork, and a page that forks clear")]
 

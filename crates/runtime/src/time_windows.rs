@@ -109,17 +109,48 @@ impl From<ThreadsMinipage> for EndedWindow {
 /// Between two looks at how much processor time a window has used, at least.
 const LEAST_NS: u64 = 20_000;
 
-/// How long the token of a lock stays for a thread that is expected back, at most.
+/// How long the token of a lock stays for a thread that is expected back, where one was not lately.
 const LOCK_WINDOW_NS: u64 = 200_000;
+/// The same where all have come back for a while, at most: a timer that rings for nothing takes a processor from the
+/// threads that hand the lock over.
+const LONGEST_LOCK_WINDOW_NS: u64 = 800_000;
+
+/// The windows of a lock, which follow each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct LockWindows {
+    id: u64,
+    /// When the last one began; none since the timer rang.
+    began_ns: Option<u64>,
+    /// When to look, and how long after the look before.
+    look_ns: u64,
+    period_ns: u64,
+}
+
+impl LockWindows {
+    fn new(id: u64, now_ns: u64) -> Self {
+        let period_ns = LOCK_WINDOW_NS;
+        Self { id, began_ns: Some(now_ns), look_ns: now_ns + period_ns, period_ns }
+    }
+
+    /// The timer has rung: whether there is still something to look for, and whether the window is over that may be open.
+    fn look(&mut self, now_ns: u64) -> (bool, bool) {
+        let Some(began_ns) = self.began_ns.take() else { return (false, false) };
+        if now_ns.saturating_sub(began_ns) >= LOCK_WINDOW_NS {
+            // Or its thread came back, and wants the lock no longer.
+            return (false, true);
+        }
+        self.period_ns = (2 * self.period_ns).min(LONGEST_LOCK_WINDOW_NS);
+        self.look_ns = now_ns + self.period_ns;
+        (true, false)
+    }
+}
 
 #[derive(Debug, Default)]
 struct OpenWindows {
     turns: Estimator,
     open: Vec<OpenWindow>,
     asked: RequestedWindows,
-    /// Locks, and when their windows are over. A window may have ended before; then the lock's next one, if
-    /// there is one, ends with it.
-    locks: Vec<(u64, u64)>,
+    locks: Vec<LockWindows>,
 }
 
 impl OpenWindows {
@@ -145,7 +176,7 @@ impl OpenWindows {
 
     fn next_end_ns(&self) -> Option<u64> {
         let minipages = self.open.iter().map(|window| window.look_ns);
-        let locks = self.locks.iter().map(|lock| lock.1);
+        let locks = self.locks.iter().map(|lock| lock.look_ns);
         minipages.chain(locks).chain(self.asked.next_end_ns()).min()
     }
 }
@@ -381,24 +412,34 @@ impl Windows {
 
     /// The token of a lock stays for a window: false if nobody would end that.
     pub(crate) fn keep_lock(&self, id: u64) -> bool {
+        let now_ns = now_ns();
         let mut open_windows = lock(&self.open_windows);
-        if open_windows.locks.iter().any(|lock| lock.0 == id) {
+        if let Some(windows) = open_windows.locks.iter_mut().find(|lock| lock.id == id) {
+            windows.began_ns = Some(now_ns);
             return true;
         }
-        let ends_ns = now_ns() + LOCK_WINDOW_NS;
-        let first = open_windows.next_end_ns().is_none_or(|next_ns| ends_ns < next_ns);
-        if first && !self.ring_at(ends_ns) {
+        let windows = LockWindows::new(id, now_ns);
+        let first = open_windows.next_end_ns().is_none_or(|next_ns| windows.look_ns < next_ns);
+        if first && !self.ring_at(windows.look_ns) {
             return false;
         }
-        open_windows.locks.push((id, ends_ns));
+        open_windows.locks.push(windows);
         true
     }
 
     /// Locks whose windows are over: the timer has rung. [`Windows::end_due`] follows.
     pub(crate) fn locks_due(&self) -> Vec<u64> {
         let now_ns = now_ns();
-        let mut open_windows = lock(&self.open_windows);
-        open_windows.locks.extract_if(.., |lock| lock.1 <= now_ns).map(|lock| lock.0).collect()
+        let mut over = Vec::new();
+        lock(&self.open_windows).locks.retain_mut(|windows| {
+            if windows.look_ns > now_ns {
+                return true;
+            }
+            let (goes_on, is_over) = windows.look(now_ns);
+            over.extend(is_over.then_some(windows.id));
+            goes_on
+        });
+        over
     }
 
     /// A thread has locked a minipage.
@@ -522,6 +563,37 @@ mod tests {
                 .map_or(0, |next| open_windows.end(|of| of.look_ns <= next).len()),
         };
         events.chars().map(pins).sum()
+    }
+
+    #[test]
+    fn a_lock_is_looked_at_less_often_while_its_thread_comes_back_and_its_window_ends_once() {
+        let mut windows = LockWindows::new(7, 0);
+        let mut now_ns = 0;
+        let mut periods_us = Vec::new();
+        for _ in 0..5 {
+            now_ns = windows.look_ns;
+            windows.began_ns = Some(now_ns - LOCK_WINDOW_NS + 1);
+            assert_eq!(windows.look(now_ns), (true, false), "{periods_us:?}");
+            periods_us.push((windows.look_ns - now_ns) / 1000);
+        }
+        assert_eq!(periods_us, [400, 800, 800, 800, 800]);
+        windows.began_ns = Some(now_ns);
+        assert_eq!(windows.look(now_ns + LOCK_WINDOW_NS), (false, true), "it has not come back");
+        let mut unused = LockWindows { began_ns: None, ..windows };
+        assert_eq!(unused.look(now_ns), (false, false), "nobody has kept it since");
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri has no timers of this kind")]
+    fn the_window_of_a_lock_that_its_thread_takes_again_is_not_over() {
+        let windows = Windows::new().unwrap();
+        assert!(windows.keep_lock(7) && windows.keep_lock(8));
+        let rings_ns = lock(&windows.open_windows).next_end_ns().unwrap();
+        while now_ns() < rings_ns + LOCK_WINDOW_NS / 10 {
+            assert!(windows.keep_lock(8));
+        }
+        assert_eq!(windows.locks_due(), [7]);
+        assert_eq!(lock(&windows.open_windows).locks.len(), 1, "the other's goes on");
     }
 
     #[test]

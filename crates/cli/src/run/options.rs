@@ -59,9 +59,10 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(super) output: OutputArgs,
 
-    /// Shares the System V objects of programs that know nothing of Multigrain and are not linked with it: shared memory, semaphores
-    /// and message queues (shmget, semop, msgsnd and what goes with them) are the job's, on all its nodes, and none
-    /// of the host's; and so are POSIX names, those of shm_open and sem_open. Each node starts the program once; its children count as well. Needs root, or CAP_SYS_PTRACE.
+    /// Shares the System V objects of programs that know nothing of Multigrain and are not linked with it: shared
+    /// memory, semaphores and message queues (shmget, semop, msgsnd and what goes with them) are the job's, on all its
+    /// nodes, and none of the host's; and so are POSIX names, those of shm_open and sem_open. Each node starts the
+    /// program once; its children count as well. Needs root, or CAP_SYS_PTRACE.
     #[arg(long)]
     pub(super) sysv: bool,
 

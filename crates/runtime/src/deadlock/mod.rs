@@ -1,9 +1,11 @@
 //! Deadlocks: a helper thread looks at what the program's threads wait for, and reports to the launcher, which
 //! collects the reports of all nodes and decides ([`multigrain_types::deadlock`]).
 //!
-//! A look costs next to nothing while nobody waits; else it goes through the locks of the node and, if the process has threads that the library
-//! does not know to wait, through /proc for each thread until it is clear whether all wait. It is taken five times a second, and every other second in a job of a thousand nodes. The time between looks decides how soon a deadlock is named, never whether there
-//! is one. The same thread watches the links to other hosts, which may be cut off.
+//! A look costs next to nothing while nobody waits; else it goes through the locks of the node and, if the process has
+//! threads that the library does not know to wait, through /proc for each thread until it is clear whether all wait. It
+//! is taken five times a second, and every other second in a job of a thousand nodes. The time between looks decides
+//! how soon a deadlock is named, never whether there is one. The same thread watches the links to other hosts, which
+//! may be cut off.
 //!
 //! A thread counts as running unless it is known to wait for another thread of the job: so do a thread in a
 //! system call, a thread of the process that this library does not know, and a call that ends by a time-out. A program with signal

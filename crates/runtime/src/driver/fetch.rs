@@ -40,14 +40,14 @@ pub(crate) enum For {
         pinned: bool,
         /// When it trapped.
         since_ns: u64,
-        /// What for.
+        /// Whether it reads or writes.
         kind: Kind,
     },
     /// A call of the program, which is about to access it.
     Call {
         /// When it was made.
         since_ns: u64,
-        /// What for.
+        /// Whether it is to read or to write.
         kind: Kind,
     },
     /// An access that this node foresees.

@@ -1,19 +1,22 @@
 //! The kept claim: wake-ups stay suppressed between two waits that follow each other closely (ADR 40).
 //!
-//! Suppose a thread waits, goes on for a microsecond and waits again. An arrival in between would wake the
-//! service thread, which would take the receiver's role, and the thread would park. So while waits follow each
-//! other closely nobody resumes wake-ups, and the next wait finds what has arrived. The service thread guards
-//! against a wait that does not come: it sleeps for [`WATCH_MICROS`] at a time instead of for ever, and where no
-//! wait has followed it receives and resumes wake-ups. That time, with what the kernel adds to a sleep, is how
-//! long a request may wait at a node whose thread has gone on to compute, once for each time it does so after
-//! close waits. A node begins to keep claims when an arrival has woken its service thread in such a gap, and ends it
-//! when nothing has arrived in [`EMPTY`] gaps in a row: watching is not for nothing, least of all where a hypervisor
-//! sets the timer.
+//! Suppose a thread waits, goes on for a microsecond and waits again. An arrival in between would wake the service
+//! thread, which would take the receiver's role, and the thread would park. So while waits follow each other closely
+//! nobody resumes wake-ups, and the next wait finds what has arrived. The service thread guards against a wait that
+//! does not come: it sleeps for [`WATCH_MICROS`] at a time instead of for ever, and twice as long after each look at
+//! which waits had gone on, up to [`LONGEST_WATCH_MICROS`]; where no wait has followed it receives and resumes
+//! wake-ups. That time, with what the kernel adds to a sleep, is how long a request may wait at a node whose thread has
+//! gone on to compute, once for each time it does so after close waits. A node begins to keep claims when an arrival
+//! has woken its service thread in such a gap, and ends it when nothing has arrived in [`EMPTY`] gaps in a row:
+//! watching is not for nothing, least of all where a hypervisor sets the timer.
 //!
 //! A thread that says that it looks by itself between its waits (`between_waits`) needs no watch.
 
-/// How long the service thread sleeps while it watches over a claim.
-pub(super) const WATCH_MICROS: u32 = 200;
+/// How long the service thread sleeps while it watches over a claim that was not kept for long.
+const WATCH_MICROS: u32 = 200;
+/// The same where waits have followed each other for a while, at most: each time that it wakes it takes the processor of a
+/// thread that waits, or is about to.
+const LONGEST_WATCH_MICROS: u32 = 800;
 /// Waits that are no further apart follow each other closely.
 const CLOSE_NS: u64 = 50_000;
 /// So many gaps in a row in which nothing arrives end it.
@@ -25,6 +28,8 @@ const EMPTY: u8 = 64;
 pub(super) struct Claim {
     /// The service thread watches over it.
     watched: bool,
+    /// How long it sleeps; 0 for no longer than at first.
+    watch_micros: u32,
     /// Wake-ups are suppressed, and nobody receives.
     kept: bool,
     /// The last wait has followed the one before it closely.
@@ -87,15 +92,26 @@ impl Claim {
         }
         // What is not fresh any more is not until the next wait.
         self.close = self.close && self.is_fresh(now_ns());
+        let goes_on = self.watched;
         self.watched = self.close && self.empty < EMPTY;
+        self.watch_micros = match goes_on && self.watched && !woken {
+            true => (2 * self.watch_micros).min(LONGEST_WATCH_MICROS),
+            false => WATCH_MICROS,
+        };
         if !self.watched {
             self.let_go(resume);
         }
     }
 
     /// Whether the service thread is to watch.
-    pub(super) fn is_watched(&self) -> bool {
+    #[cfg(test)]
+    fn is_watched(&self) -> bool {
         self.watched
+    }
+
+    /// For how many microseconds the service thread sleeps if it is to watch.
+    pub(super) fn watch_micros(&self) -> Option<u32> {
+        self.watched.then_some(self.watch_micros)
     }
 
     /// The service thread ends.
@@ -127,6 +143,21 @@ mod tests {
     /// A wait that begins and ends then.
     fn wait(claim: &mut Claim, now_ns: u64) -> (bool, bool) {
         (begins(claim, now_ns), claim.wait_ends(now_ns, false))
+    }
+
+    #[test]
+    fn it_is_watched_less_often_while_waits_go_on() {
+        let mut claim = Claim::default();
+        (0..2).for_each(|_| _ = wait(&mut claim, 0));
+        let mut micros = |woken| {
+            claim.watch(woken, || 0, || ());
+            claim.watch_micros()
+        };
+        assert_eq!(micros(true), Some(200));
+        assert_eq!([(); 4].map(|()| micros(false)), [Some(400), Some(800), Some(800), Some(800)]);
+        assert_eq!(micros(true), Some(200), "an arrival has waited for it");
+        claim.watch(false, || CLOSE_NS, || ());
+        assert_eq!(claim.watch_micros(), None, "no wait has followed");
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! How threads of a node wait: one receives for all, the others park on their slots.
 //!
-//! One thread at a time has the *receiver's role*. An application thread that takes it suppresses
-//! wake-ups, so that arrivals do not wake the service thread; others park on their slot. A thread that gives the
-//! role back nudges a parked thread, which looks whether it is free, or re-arms the service thread, at once or a little later
-//! (`kept_claim`), unless it looks by itself until it waits again (`between_waits`). Arrivals go to the sink that the caller brings: nothing here knows what a frame means. Beside
-//! it stand two predictions for contended locks: which thread is likely to take one again soon (`lock_window`),
-//! and which one only polls under it (`critical_section`).
+//! One thread at a time has the *receiver's role*. An application thread that takes it suppresses wake-ups, so that
+//! arrivals do not wake the service thread; others park on their slot. A thread that gives the role back nudges a
+//! parked thread, which looks whether it is free, or re-arms the service thread, at once or a little later
+//! (`kept_claim`), unless it looks by itself until it waits again (`between_waits`). Arrivals go to the sink that the
+//! caller brings: nothing here knows what a frame means. Beside it stand two predictions for contended locks: which
+//! thread is likely to take one again soon (`lock_window`), and which one only polls under it (`critical_section`).
 
 mod awaited;
 pub(crate) mod between_waits;

@@ -7,7 +7,6 @@ use std::time::Duration;
 use multigrain_protocol::mutants;
 use multigrain_transport::{Mesh, Sink, Timeout};
 
-use super::kept_claim::WATCH_MICROS;
 use super::parking::StoodBy;
 use super::service_level::ServiceLevel;
 use super::slots::{self, Slot};
@@ -144,11 +143,10 @@ impl Receiver {
             ServiceLevel::Blocked => return self.serve_alone(false, mesh, sink, membership),
             ServiceLevel::Polling => return self.serve_alone(true, mesh, sink, membership),
         }
-        let mut watches = false;
+        let mut watch_micros = None;
         while !membership.is_leaving() {
-            let timeout = if watches { Timeout::Micros(WATCH_MICROS) } else { Timeout::Forever };
-            let input = mesh.service_wait(timeout);
-            if !input && !watches {
+            let input = mesh.service_wait(watch_micros.map_or(Timeout::Forever, Timeout::Micros));
+            if !input && watch_micros.is_none() {
                 continue;
             }
             #[cfg(feature = "mutants")]
@@ -167,7 +165,7 @@ impl Receiver {
             } else if input {
                 yield_now();
             }
-            watches = lock(&self.claim).is_watched();
+            watch_micros = lock(&self.claim).watch_micros();
         }
         lock(&self.claim).end(|| mesh.resume_wakeups());
     }
