@@ -246,6 +246,14 @@ fn the_summary_names_the_allocation_whose_pages_go_to_and_fro_for_nothing() {
     // processors are free, the more of it there is; a quarter would be worth a line by itself.
     let [least, most] = avoided(line).unwrap_or_else(|| panic!("{said}"));
     assert!(line.contains("most often at its byte ") && least < 25 && most >= 90, "{said}");
+    // What asked for its consistency is not advised to take that of its job.
+    for (consistency, advised) in [("sequential", true), ("lazy-release", false)] {
+        let of_job = ["--consistency", consistency].map(OsStr::new);
+        let words = [summary, of_job[0], of_job[1], beside.as_os_str()];
+        let (said, _) = summarized(&launcher, &dir, &words);
+        let line = said.lines().find(|line| line.starts_with("  sharing ")).unwrap_or("");
+        assert!(!line.is_empty() && line.contains("; lazy release ") == advised, "{said}");
+    }
     // It costs, so nobody pays who has not asked.
     let (_, stats) = summarized(&launcher, &dir, &[program, small[0], small[1]]);
     assert!(stats["nodes"][0]["stats"]["sharing"].is_null(), "{stats}");

@@ -15,7 +15,7 @@ use core::ops::Range;
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::collections::BTreeMap;
 
-use multigrain_memory::Shape;
+use multigrain_memory::{SegmentId, Shape};
 use multigrain_protocol::Kind;
 use multigrain_types::false_sharing::Shared;
 use multigrain_types::{Access, AreaId, MinipageId};
@@ -261,10 +261,13 @@ impl FalseSharing {
         let mut all: Vec<(u64, Shared)> = all.into_values().collect();
         all.sort_by_key(|(moves, _)| core::cmp::Reverse(*moves));
         all.truncate(MOST_REPORTED);
+        let by_default = platform.memory().policy(SegmentId::FIRST).consistency.is_sequential();
         let named = |(_, shared): (u64, Shared)| {
             let place = usize::try_from(shared.base).ok();
             let (bytes, made) = place.and_then(|place| sites?.find(place)).unwrap_or((0, None));
-            Shared { bytes: shared.bytes.max(bytes as u64), made, ..shared }
+            // Sequential memory of another job was asked for: what another consistency would spare is not to be had.
+            let again = if by_default { shared.again } else { 0 };
+            Shared { bytes: shared.bytes.max(bytes as u64), made, again, ..shared }
         };
         all.into_iter().map(named).collect()
     }

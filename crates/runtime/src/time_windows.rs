@@ -109,18 +109,18 @@ impl From<ThreadsMinipage> for EndedWindow {
 /// Between two looks at how much processor time a window has used, at least.
 const LEAST_NS: u64 = 20_000;
 
-/// How long the token of a lock stays for a thread that is expected back, where one was not lately.
+/// How long the token of a lock stays for a thread that is expected back: then its window is over, if the timer looks.
 const LOCK_WINDOW_NS: u64 = 200_000;
-/// The same where all have come back for a while, at most: a timer that rings for nothing takes a processor from the
-/// threads that hand the lock over.
-const LONGEST_LOCK_WINDOW_NS: u64 = 800_000;
+/// The longest time between two looks at a lock whose threads come back: a timer that rings for nothing takes a processor
+/// from the threads that hand the lock over.
+const LONGEST_LOCK_LOOK_NS: u64 = 800_000;
 
 /// The windows of a lock, which follow each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct LockWindows {
     id: u64,
-    /// When the last one began; none since the timer rang.
-    began_ns: Option<u64>,
+    /// When the last one began.
+    began_ns: u64,
     /// When to look, and how long after the look before.
     look_ns: u64,
     period_ns: u64,
@@ -129,19 +129,17 @@ struct LockWindows {
 impl LockWindows {
     fn new(id: u64, now_ns: u64) -> Self {
         let period_ns = LOCK_WINDOW_NS;
-        Self { id, began_ns: Some(now_ns), look_ns: now_ns + period_ns, period_ns }
+        Self { id, began_ns: now_ns, look_ns: now_ns + period_ns, period_ns }
     }
 
-    /// The timer has rung: whether there is still something to look for, and whether the window is over that may be open.
-    fn look(&mut self, now_ns: u64) -> (bool, bool) {
-        let Some(began_ns) = self.began_ns.take() else { return (false, false) };
-        if now_ns.saturating_sub(began_ns) >= LOCK_WINDOW_NS {
-            // Or its thread came back, and wants the lock no longer.
-            return (false, true);
+    /// The timer has rung: whether the last window is over. Its thread may have come back, and want the lock no longer.
+    fn look(&mut self, now_ns: u64) -> bool {
+        if now_ns.saturating_sub(self.began_ns) >= LOCK_WINDOW_NS {
+            return true;
         }
-        self.period_ns = (2 * self.period_ns).min(LONGEST_LOCK_WINDOW_NS);
+        self.period_ns = (2 * self.period_ns).min(LONGEST_LOCK_LOOK_NS);
         self.look_ns = now_ns + self.period_ns;
-        (true, false)
+        false
     }
 }
 
@@ -415,7 +413,7 @@ impl Windows {
         let now_ns = now_ns();
         let mut open_windows = lock(&self.open_windows);
         if let Some(windows) = open_windows.locks.iter_mut().find(|lock| lock.id == id) {
-            windows.began_ns = Some(now_ns);
+            windows.began_ns = now_ns;
             return true;
         }
         let windows = LockWindows::new(id, now_ns);
@@ -430,16 +428,10 @@ impl Windows {
     /// Locks whose windows are over: the timer has rung. [`Windows::end_due`] follows.
     pub(crate) fn locks_due(&self) -> Vec<u64> {
         let now_ns = now_ns();
-        let mut over = Vec::new();
-        lock(&self.open_windows).locks.retain_mut(|windows| {
-            if windows.look_ns > now_ns {
-                return true;
-            }
-            let (goes_on, is_over) = windows.look(now_ns);
-            over.extend(is_over.then_some(windows.id));
-            goes_on
-        });
-        over
+        let mut open_windows = lock(&self.open_windows);
+        let over =
+            open_windows.locks.extract_if(.., |lock| lock.look_ns <= now_ns && lock.look(now_ns));
+        over.map(|lock| lock.id).collect()
     }
 
     /// A thread has locked a minipage.
@@ -566,21 +558,29 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_is_looked_at_less_often_while_its_thread_comes_back_and_its_window_ends_once() {
+    fn a_lock_is_looked_at_less_often_while_its_thread_comes_back() {
         let mut windows = LockWindows::new(7, 0);
-        let mut now_ns = 0;
         let mut periods_us = Vec::new();
         for _ in 0..5 {
-            now_ns = windows.look_ns;
-            windows.began_ns = Some(now_ns - LOCK_WINDOW_NS + 1);
-            assert_eq!(windows.look(now_ns), (true, false), "{periods_us:?}");
+            let now_ns = windows.look_ns;
+            windows.began_ns = now_ns - LOCK_WINDOW_NS + 1;
+            assert!(!windows.look(now_ns), "{periods_us:?}");
             periods_us.push((windows.look_ns - now_ns) / 1000);
         }
         assert_eq!(periods_us, [400, 800, 800, 800, 800]);
-        windows.began_ns = Some(now_ns);
-        assert_eq!(windows.look(now_ns + LOCK_WINDOW_NS), (false, true), "it has not come back");
-        let mut unused = LockWindows { began_ns: None, ..windows };
-        assert_eq!(unused.look(now_ns), (false, false), "nobody has kept it since");
+    }
+
+    #[test]
+    fn a_window_of_a_lock_that_was_young_at_a_look_is_over_at_the_next_one() {
+        for age_ns in [0, 1, LOCK_WINDOW_NS - 1, LOCK_WINDOW_NS] {
+            let mut windows = LockWindows::new(7, 0);
+            windows.began_ns = windows.look_ns - age_ns;
+            let looks = core::iter::repeat_with(|| windows.look(windows.look_ns));
+            assert_eq!(
+                looks.take_while(|over| !over).count(),
+                usize::from(age_ns < LOCK_WINDOW_NS)
+            );
+        }
     }
 
     #[test]
@@ -588,10 +588,15 @@ mod tests {
     fn the_window_of_a_lock_that_its_thread_takes_again_is_not_over() {
         let windows = Windows::new().unwrap();
         assert!(windows.keep_lock(7) && windows.keep_lock(8));
-        let rings_ns = lock(&windows.open_windows).next_end_ns().unwrap();
-        while now_ns() < rings_ns + LOCK_WINDOW_NS / 10 {
+        let began_ns = |of: usize| lock(&windows.open_windows).locks[of].began_ns;
+        let first_ns = began_ns(1);
+        while began_ns(1) == first_ns {
             assert!(windows.keep_lock(8));
         }
+        let rings_ns = lock(&windows.open_windows).locks[1].look_ns;
+        while now_ns() < rings_ns {}
+        // A thread that comes back now, however long this one is kept from its processor.
+        lock(&windows.open_windows).locks[1].began_ns = u64::MAX;
         assert_eq!(windows.locks_due(), [7]);
         assert_eq!(lock(&windows.open_windows).locks.len(), 1, "the other's goes on");
     }

@@ -1,4 +1,4 @@
-/* Counters of threads side by side, behind a table that is only read: each node writes its own one until it
+/* Sequential counters of threads side by side, behind a table that is only read: each node writes its own one until it
  * has fetched their page often enough to be worth a line. */
 #include "check.h"
 
@@ -19,8 +19,8 @@ int main(int argc, char **argv)
     const struct timespec pause = {.tv_nsec = 50000};
 
     OK(mg_init(&argc, &argv));
-    shared = SHARE("shared", 0, mg_calloc(1, sizeof *shared));
-    enough = SHARE("enough", 0, mg_calloc(1, sizeof *enough));
+    shared = SHARE("shared", 0, mg_malloc_with(sizeof *shared, 0, MG_SEQUENTIAL));
+    enough = SHARE("enough", 0, mg_malloc_with(sizeof *enough, 0, MG_SEQUENTIAL));
     OK(mg_barrier(0, 0));
     do {
         shared->counts[mg_node()]++;

@@ -139,6 +139,16 @@ fn a_lock_that_is_free_for_a_thread_that_stays_away_goes_to_those_that_wait() {
 }
 
 #[test]
+fn a_lock_that_a_node_has_taken_again_and_again_goes_to_another_one_while_that_node_makes_no_call()
+{
+    let dir = TestDir::new();
+    let program = compile(&dir, "lock_left");
+    for setting in settings(&[2], &guards()[..1]) {
+        run_well(&launcher(), &setting, &program, &[]);
+    }
+}
+
+#[test]
 fn a_block_that_is_read_again_and_again_comes_alone() {
     let dir = TestDir::new();
     let program = compile(&dir, "reads_again");

@@ -145,7 +145,9 @@ impl All {
             _ => String::new(),
         };
         let lazy = if again >= PERCENT_WORTH_SAYING {
-            format!("; lazy release (--consistency, or mg_malloc_with) at least {again} %")
+            format!(
+                "; lazy release (--consistency, or mg_malloc_with), if no thread polls there, at least {again} %"
+            )
         } else {
             String::new()
         };
@@ -195,7 +197,7 @@ mod tests {
             lines_of(&nodes),
             "  sharing       12,400 faults, 20 % of all, on the allocation of 1.0 MiB (main, lu.c:88): 2 nodes use \
              different parts of its minipages; a minipage for each part (mg_malloc_array) would avoid at \
-             least 93 %, but for what a node reads of the others' parts; lazy release (--consistency, or mg_malloc_with) at least 50 %\n"
+             least 93 %, but for what a node reads of the others' parts; lazy release (--consistency, or mg_malloc_with), if no thread polls there, at least 50 %\n"
         );
     }
 
@@ -207,7 +209,7 @@ mod tests {
             lines_of(&[counter(16), counter(24)]),
             "  sharing        6,200 faults, 10 % of all, on the allocation of 1.0 MiB, most often at its byte 24: 2 nodes use \
              different parts of its minipages; a minipage for each part (mg_malloc_array) would avoid up to 96 %, \
-             but for what a node reads of the others' parts; lazy release (--consistency, or mg_malloc_with) at least 50 %\n"
+             but for what a node reads of the others' parts; lazy release (--consistency, or mg_malloc_with), if no thread polls there, at least 50 %\n"
         );
     }
 

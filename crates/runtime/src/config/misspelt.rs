@@ -34,8 +34,9 @@ pub(crate) fn misspelt(variables: impl Iterator<Item = OsString>) -> Vec<String>
 pub(crate) fn nodes_of_nobody(get: &dyn Fn(&str) -> Option<OsString>) -> Option<String> {
     let nodes = get("MULTIGRAIN_NODES").filter(|_| get("MULTIGRAIN_RANK").is_none())?;
     let nodes = nodes.to_str().filter(|nodes| !["", "1"].contains(nodes))?;
+    let meant = if nodes.parse::<u16>().is_ok_and(|nodes| nodes > 0) { nodes } else { "N" };
     Some(format!(
-        "MULTIGRAIN_NODES={nodes} makes no nodes, and this job has one: start it with `multigrain run -n {nodes}`"
+        "MULTIGRAIN_NODES={nodes} makes no nodes, and this job has one: start it with `multigrain run -n {meant}`"
     ))
 }
 
@@ -53,6 +54,7 @@ mod tests {
             })
         };
         assert!(of(None, "4").unwrap().ends_with("`multigrain run -n 4`"));
+        assert!(of(None, "-1").unwrap().ends_with("`multigrain run -n N`"));
         assert_eq!([of(None, "1"), of(None, ""), of(Some("0"), "4")], [None, None, None]);
     }
 

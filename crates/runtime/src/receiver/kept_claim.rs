@@ -28,7 +28,7 @@ const EMPTY: u8 = 64;
 pub(super) struct Claim {
     /// The service thread watches over it.
     watched: bool,
-    /// How long it sleeps; 0 for no longer than at first.
+    /// How long it sleeps then.
     watch_micros: u32,
     /// Wake-ups are suppressed, and nobody receives.
     kept: bool,
@@ -103,12 +103,6 @@ impl Claim {
         }
     }
 
-    /// Whether the service thread is to watch.
-    #[cfg(test)]
-    fn is_watched(&self) -> bool {
-        self.watched
-    }
-
     /// For how many microseconds the service thread sleeps if it is to watch.
     pub(super) fn watch_micros(&self) -> Option<u32> {
         self.watched.then_some(self.watch_micros)
@@ -137,7 +131,7 @@ mod tests {
     /// The service thread looks then, and finds no wake-up suppressed: whether it is to watch.
     fn watches(claim: &mut Claim, woken: bool, now_ns: u64) -> bool {
         claim.watch(woken, || now_ns, || panic!("wake-ups are not suppressed"));
-        claim.is_watched()
+        claim.watch_micros().is_some()
     }
 
     /// A wait that begins and ends then.
@@ -178,7 +172,7 @@ mod tests {
         let late = || 7 + CLOSE_NS;
         for _ in 0..2 {
             claim.watch(false, late, || resumed += 1);
-            assert!(!claim.is_watched());
+            assert!(claim.watch_micros().is_none());
         }
         assert_eq!(resumed, 1);
         assert_eq!(wait(&mut claim, late()), (false, false), "that was not close");
@@ -189,11 +183,11 @@ mod tests {
         let mut claim = Claim { watched: true, close: true, ended_ns: Some(0), ..Claim::default() };
         // What arrives in the last gap but one begins the count again.
         for (gap, arrived) in (1..2 * EMPTY).map(|gap| (gap, gap == EMPTY - 1)) {
-            assert!(wait(&mut claim, gap.into()).1 && claim.is_watched(), "{gap}");
+            assert!(wait(&mut claim, gap.into()).1 && claim.watch_micros().is_some(), "{gap}");
             claim.looked(arrived);
         }
         assert_eq!(wait(&mut claim, 2 * u64::from(EMPTY)), (true, false));
-        assert!(!claim.is_watched(), "the service thread sleeps for ever");
+        assert!(claim.watch_micros().is_none(), "the service thread sleeps for ever");
         assert!(!watches(&mut claim, false, 100));
         assert!(watches(&mut claim, true, 100), "something has arrived");
     }

@@ -169,6 +169,7 @@ impl Receiver {
         }
         lock(&self.claim).end(|| mesh.resume_wakeups());
     }
+
     /// Reads what the peers still say, up to their ends of stream: a socket closed with unread bytes would look like a
     /// death to them, as one would on which this node's own goodbye has not gone. Gives up when nothing has come or gone for so long.
     pub(crate) fn exchange_goodbyes(&self, mesh: &Mesh, sink: &mut dyn Sink, idle: Duration) {

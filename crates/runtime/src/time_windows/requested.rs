@@ -2,7 +2,7 @@
 //! from a write lock to its end (5.4); and what a node that thrashes keeps in its turn ([`super::thrashing`]).
 //!
 //! A window that was asked for is a pin that goes when its time is over, whatever its thread does meanwhile. One
-//! of a turn goes when its thread waits in the library, too. A locked page is one that goes when the lock does. Both are known by their thread and minipage.
+//! of a turn goes when its thread calls the library, too. A locked page is one that goes when the lock does. Both are known by their thread and minipage.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -4,13 +4,14 @@
 //! as faults go. With each fault a node gets one page and loses another, and does between two faults what it can do until it comes to a
 //! page that it has not. A longer window for each page (ADR 17) would stop all: each node waits for what another one keeps. So
 //! slices of time go round the nodes by the clocks of their hosts, and in a slice of its own a node that thrashes keeps what
-//! its write faults are granted to the end of the slice, or until its thread waits in the library. It soon has all that it needs,
+//! its write faults are granted to the end of the slice, or until its thread calls the library. It soon has all that it needs,
 //! and runs on without a fault.
 //!
 //! Of its faults those count that write a minipage of which it has no copy any more, though it was granted it to write since a thread
 //! of it last called the library ([`Thrashing::granted`]). It thrashes if the last [`FAULTS`] of these were for some [`DISTINCT`] different
-//! minipages, and took half of the time since the first of them ([`Thrashing::fault`]). A copy that is left says that others have
-//! read the minipage and not written it: they may wait for what is written there.
+//! minipages, and took, waits of all threads in sum, half of the time since the first of them ([`Thrashing::fault`]). A copy that is left says that others have
+//! read the minipage and not written it: they may wait for what is written there. So what a node reads before it writes has no
+//! turns, for then a copy is here: it may be a flag that it polls.
 //!
 //! Where clocks disagree two nodes may keep minipages at once, and wait for each other until a slice ends: at worst half of the time, and
 //! all keep nothing in the other half.
