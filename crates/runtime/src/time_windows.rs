@@ -11,6 +11,7 @@
 //! becomes, or with its instruction ([`Windows::is_through`]), whichever is later. A window that the program asked for, or
 //! of a node's turn ([`requested`]), knows nothing of instructions, for its thread has not resumed the grant: the [`EndedWindow`] does.
 
+mod lock_windows;
 mod requested;
 mod thrashing;
 
@@ -33,6 +34,7 @@ use multigrain_types::{Access, MinipageId, ThreadId};
 
 use crate::error::Error;
 use crate::shim::{AtomicBool, Mutex, lock};
+use lock_windows::LockWindows;
 use requested::{RequestedWindows, ThreadsMinipage};
 use thrashing::{Thrashing, Turn};
 
@@ -108,40 +110,6 @@ impl From<ThreadsMinipage> for EndedWindow {
 
 /// Between two looks at how much processor time a window has used, at least.
 const LEAST_NS: u64 = 20_000;
-
-/// How long the token of a lock stays for a thread that is expected back: then its window is over, if the timer looks.
-const LOCK_WINDOW_NS: u64 = 200_000;
-/// The longest time between two looks at a lock whose threads come back: a timer that rings for nothing takes a processor
-/// from the threads that hand the lock over.
-const LONGEST_LOCK_LOOK_NS: u64 = 800_000;
-
-/// The windows of a lock, which follow each other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct LockWindows {
-    id: u64,
-    /// When the last one began.
-    began_ns: u64,
-    /// When to look, and how long after the look before.
-    look_ns: u64,
-    period_ns: u64,
-}
-
-impl LockWindows {
-    fn new(id: u64, now_ns: u64) -> Self {
-        let period_ns = LOCK_WINDOW_NS;
-        Self { id, began_ns: now_ns, look_ns: now_ns + period_ns, period_ns }
-    }
-
-    /// The timer has rung: whether the last window is over. Its thread may have come back, and want the lock no longer.
-    fn look(&mut self, now_ns: u64) -> bool {
-        if now_ns.saturating_sub(self.began_ns) >= LOCK_WINDOW_NS {
-            return true;
-        }
-        self.period_ns = (2 * self.period_ns).min(LONGEST_LOCK_LOOK_NS);
-        self.look_ns = now_ns + self.period_ns;
-        false
-    }
-}
 
 #[derive(Debug, Default)]
 struct OpenWindows {
@@ -555,32 +523,6 @@ mod tests {
                 .map_or(0, |next| open_windows.end(|of| of.look_ns <= next).len()),
         };
         events.chars().map(pins).sum()
-    }
-
-    #[test]
-    fn a_lock_is_looked_at_less_often_while_its_thread_comes_back() {
-        let mut windows = LockWindows::new(7, 0);
-        let mut periods_us = Vec::new();
-        for _ in 0..5 {
-            let now_ns = windows.look_ns;
-            windows.began_ns = now_ns - LOCK_WINDOW_NS + 1;
-            assert!(!windows.look(now_ns), "{periods_us:?}");
-            periods_us.push((windows.look_ns - now_ns) / 1000);
-        }
-        assert_eq!(periods_us, [400, 800, 800, 800, 800]);
-    }
-
-    #[test]
-    fn a_window_of_a_lock_that_was_young_at_a_look_is_over_at_the_next_one() {
-        for age_ns in [0, 1, LOCK_WINDOW_NS - 1, LOCK_WINDOW_NS] {
-            let mut windows = LockWindows::new(7, 0);
-            windows.began_ns = windows.look_ns - age_ns;
-            let looks = core::iter::repeat_with(|| windows.look(windows.look_ns));
-            assert_eq!(
-                looks.take_while(|over| !over).count(),
-                usize::from(age_ns < LOCK_WINDOW_NS)
-            );
-        }
     }
 
     #[test]
