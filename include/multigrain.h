@@ -155,7 +155,7 @@ void mg_progress(uint64_t done, uint64_t total);
  *
  * Eager: the call that releases (unlocks, arrives, posts, starts, ends) has notified all nodes with a
  * copy of what was written before it returns. Lazy: the call that acquires learns of it. Auto: lazy,
- * as fine as the allocations, and adapted at barriers by what is counted.
+ * and adapted at barriers by what is counted.
  */
 enum mg_consistency {
     MG_DEFAULT = 0,       /* as the job has it */
@@ -245,8 +245,7 @@ void *mg_malloc_array_with(size_t count, size_t bytes, enum mg_consistency consi
 int mg_free(void *p);
 /*
  * Chunking level for later mg_malloc_array and small mg_malloc calls of this node, up to 65,536; 1 is
- * off. Only the node that allocates needs to set it. It applies to sequential memory, and to allocations of
- * up to a page under auto, whose minipages it makes as long as it says: level times size.
+ * off. Only the node that allocates needs to set it. It applies to sequential memory alone.
  */
 int mg_set_chunking(unsigned level);
 

@@ -71,7 +71,7 @@ off\t'Fetches at faults only'"
 complete -c multigrain -n "__fish_multigrain_using_subcommand run" -l consistency -d 'What the program may rely on where an allocation does not say it: on release-consistent memory, writes are seen by other nodes only after a lock, barrier, semaphore, thread start or join has ordered them, and there must be no data races [default: sequential]' -r -f -a "sequential\t'Every access in one order all nodes agree on'
 eager-release\t'A release updates or invalidates all copies before it ends'
 lazy-release\t'An acquire learns what releases before it have written'
-auto\t'The same at the grain of the allocations, adapted at barriers by what is counted'"
+auto\t'Lazy, and adapted at barriers by what is counted'"
 complete -c multigrain -n "__fish_multigrain_using_subcommand run" -l check-races -d 'Reports bytes of release-consistent memory that two nodes write without synchronization, with their address and their allocation; the exit code is then 66, unless the program itself fails. A write that does not change a byte is not seen. Costs time. Without =WHICH the first of each allocation is a line, and at the end how many more there were of it. Where there were none, a line at the end says so, and what was not checked: reads, threads of one node, sequentially consistent memory' -r -f -a "first\t'The first of each allocation is a line, and the others are counted'
 all\t'Each is a line'"
 complete -c multigrain -n "__fish_multigrain_using_subcommand run" -l chunk -d 'Chunking level: how many neighbouring elements share a minipage, up to 65536; 1 is off' -r
@@ -287,7 +287,7 @@ complete -c multigrain -n "__fish_multigrain_using_subcommand inject; and __fish
 complete -c multigrain -n "__fish_multigrain_using_subcommand races" -l nodes -d 'Nodes of a job; several with commas' -r
 complete -c multigrain -n "__fish_multigrain_using_subcommand races" -l consistency -d 'What the memory promises; several with commas [default: all that are checked]' -r -f -a "eager-release\t'A release updates or invalidates all copies before it ends'
 lazy-release\t'An acquire learns what releases before it have written'
-auto\t'The same at the grain of the allocations'"
+auto\t'Lazy, and adapted at barriers'"
 complete -c multigrain -n "__fish_multigrain_using_subcommand races" -l list -d 'Lists the cases of a job of the most nodes asked for, and ends'
 complete -c multigrain -n "__fish_multigrain_using_subcommand races" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c multigrain -n "__fish_multigrain_using_subcommand random" -l seed -d 'Seed of the first run; the next ones count up' -r

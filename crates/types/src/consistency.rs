@@ -15,9 +15,9 @@ pub enum Consistency {
     /// Writes are seen after an acquire that follows their release (ParADE, home-based lazy
     /// release consistency); for programs without data races.
     LazyRelease,
-    /// As [`Consistency::LazyRelease`], at the grain of the allocation, and adapted by what is
-    /// counted at barriers: the home of a minipage whose writers change is dynamic, and
-    /// minipages of a page that are used together are fetched together.
+    /// As [`Consistency::LazyRelease`], and adapted by what is counted at barriers: the home of a
+    /// minipage whose writers change is dynamic. Where a grain makes minipages smaller than a page,
+    /// those of a page that are used together are fetched together.
     Auto,
 }
 

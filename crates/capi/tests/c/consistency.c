@@ -140,8 +140,7 @@ static void orders(enum mg_consistency kind)
     meet();
 }
 
-/* Small allocations of release memory fill pages; sequential ones, and those of memory that adapts,
- * have views of their own. */
+/* Small allocations of release memory fill pages; sequential ones have views of their own. */
 static void places(enum mg_consistency kind, enum mg_consistency is)
 {
     enum { COUNT = 200 };
@@ -154,7 +153,7 @@ static void places(enum mg_consistency kind, enum mg_consistency is)
         neighbours += i > 0 && PAGE(all[i]) == PAGE(last);
         last = all[i];
     }
-    if (is == MG_SEQUENTIAL || is == MG_AUTO) {
+    if (is == MG_SEQUENTIAL) {
         CHECK(neighbours == 0);
     } else {
         CHECK(neighbours >= COUNT - 1 - COUNT / 8 - 1);

@@ -15,7 +15,7 @@ int main(int argc, char **argv)
     if (mg_node() == 0) {
         int64_t **blocks = *shared = MUST(mg_malloc(BLOCKS * sizeof *blocks));
         for (int i = 0; i < BLOCKS; i++)
-            blocks[i] = MUST(mg_malloc(WORDS * sizeof **blocks));
+            blocks[i] = MUST(mg_malloc_with(WORDS * sizeof **blocks, WORDS * sizeof **blocks, MG_AUTO));
     }
     OK(mg_barrier(0, 0));
     int64_t **blocks = *shared;

@@ -95,8 +95,23 @@ fn small_blocks_that_nodes_write_in_turn_are_opened_together() {
     let program = compile(&dir, "small_blocks");
     for setting in settings(&[2], guards()) {
         let setting = Setting { consistency: "auto", options: &["--learn", "on"], ..setting };
-        for arguments in [&[][..], &["others"], &["locked"]] {
+        for arguments in [&["fine"][..], &["fine", "others"], &["fine", "locked"]] {
             run_well(&launcher(), &setting, &program, arguments);
+        }
+    }
+}
+
+/// ADR 66.
+#[test]
+fn small_blocks_that_adapt_cost_a_release_no_more_than_their_pages() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "small_blocks");
+    for setting in settings(&[2], guards()) {
+        for consistency in ["lazy-release", "auto"] {
+            let setting = Setting { consistency, options: &["--learn", "on"], ..setting.clone() };
+            for arguments in [&[][..], &["others"], &["locked"]] {
+                run_well(&launcher(), &setting, &program, arguments);
+            }
         }
     }
 }

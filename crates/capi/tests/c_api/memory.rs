@@ -218,7 +218,7 @@ fn a_million_minipages_work() {
 fn memory_that_is_freed_was_written_by_nobody() {
     let dir = TestDir::new();
     let program = compile(&dir, "freed_array");
-    let options = &["--check-races", "--chunk", "35", "--learn", "on"];
+    let options = &["--check-races", "--learn", "on"];
     for &guard in guards() {
         let setting = Setting { guard, options, consistency: "auto", ..Setting::nodes(7) };
         for _ in 0..3 {

@@ -39,10 +39,7 @@ const CONSISTENCIES: &[(&str, &str)] = &[
          start or join has ordered it: who releases notifies all. There must be no data races.",
     ),
     ("lazy-release", "The same promise; who acquires learns of the writes. Fewer messages."),
-    (
-        "auto",
-        "As lazy-release, as fine as the allocations, and adapted at barriers by what is counted.",
-    ),
+    ("auto", "As lazy-release, and adapted at barriers by what is counted."),
 ];
 
 const LIMITS: &[(&str, &str)] = &[

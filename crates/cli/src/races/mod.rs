@@ -58,7 +58,7 @@ enum Consistency {
     EagerRelease,
     /// An acquire learns what releases before it have written.
     LazyRelease,
-    /// The same at the grain of the allocations.
+    /// Lazy, and adapted at barriers.
     Auto,
 }
 

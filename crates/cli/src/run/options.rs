@@ -516,7 +516,7 @@ pub(crate) enum Consistency {
     EagerRelease,
     /// An acquire learns what releases before it have written.
     LazyRelease,
-    /// The same at the grain of the allocations, adapted at barriers by what is counted.
+    /// Lazy, and adapted at barriers by what is counted.
     Auto,
 }
 

@@ -12,12 +12,11 @@ use crate::area::Items;
 /// - Sequential: fine, for a writer takes the whole minipage away from everybody else. An
 ///   allocation of up to a page is one minipage (or so many share one as the chunking level says),
 ///   a larger one is cut into pages. An element of an array is one minipage, however large.
-/// - Eager and lazy release: pages, for many nodes may write one at a time, and what a release
-///   costs grows with the minipages written. Allocations of up to half a page share a minipage of
-///   one page with others of their size class; larger ones begin a page, and each page is a
-///   minipage. Elements of an array up to a page fill a minipage of one page, as many as fit;
+/// - Eager release, lazy release and auto: pages, for many nodes may write one at a time, and what
+///   a release costs grows with the minipages written. Allocations of up to half a page share a
+///   minipage of one page with others of their size class; larger ones begin a page, and each page
+///   is a minipage. Elements of an array up to a page fill a minipage of one page, as many as fit;
 ///   larger ones begin a page, and each page is a minipage. The chunking level is not heeded.
-/// - Auto: as sequential up to a page, with the chunking level too, and pages beyond, of arrays too.
 ///
 /// With a grain, whatever the consistency:
 /// - An allocation of no more than the grain is a minipage of its own. A larger one is cut into
@@ -66,15 +65,7 @@ pub(super) fn bounded(grain: usize, consistency: Consistency) -> usize {
 
 /// Whether the natural minipage of an allocation of `bytes` is a page.
 pub(super) const fn is_paged(consistency: Consistency, bytes: usize) -> bool {
-    match consistency {
-        Consistency::Sequential | Consistency::Auto => bytes > PAGE_BYTES,
-        Consistency::EagerRelease | Consistency::LazyRelease => true,
-    }
-}
-
-/// The same of elements of an array, which say themselves what is used together if memory is sequential.
-const fn has_paged_elements(consistency: Consistency, bytes: usize) -> bool {
-    !consistency.is_sequential() && is_paged(consistency, bytes)
+    !consistency.is_sequential() || bytes > PAGE_BYTES
 }
 
 /// An array cut into minipages.
@@ -95,7 +86,7 @@ impl ArrayCut {
         consistency: Consistency,
         level: u32,
     ) -> Option<Self> {
-        let paged = grain.is_none() && has_paged_elements(consistency, bytes);
+        let paged = grain.is_none() && !consistency.is_sequential();
         let grain = grain.map(|bytes| bounded(bytes, consistency));
         let grain = if paged { Some(PAGE_BYTES) } else { grain };
         let together = grain.map_or(level as usize, |grain| grain / bytes);
@@ -158,7 +149,8 @@ mod tests {
 
     #[test]
     fn elements_of_a_release_consistent_array_fill_pages() {
-        for consistency in [Consistency::EagerRelease, Consistency::LazyRelease] {
+        for consistency in [Consistency::EagerRelease, Consistency::LazyRelease, Consistency::Auto]
+        {
             let policy = Policy::new().consistency(consistency);
             let small = cut((100, 72), policy, 3);
             assert_eq!((small.shape, small.items.chunk, small.area_bytes), (PAGE, 56, 2 * 4096));
