@@ -16,8 +16,8 @@ use crate::time_windows::now_ns;
 
 /// What is fetched: what a thread waits for, and what comes with it.
 pub(crate) enum Wanted<'a> {
-    /// One minipage of a run; the others are asked for in the same frame.
-    Run(Run, MinipageId),
+    /// One minipage of a run; the others are asked for in the same frame. And a run that is asked for behind it.
+    Run(Run, MinipageId, Option<Run>),
     /// One minipage. If a message asks for it, others that this asks for travel with that.
     With(MinipageId, &'a mut dyn FnMut(Batch<'_>)),
 }
@@ -26,7 +26,7 @@ impl Wanted<'_> {
     /// What the thread waits for.
     fn needed(&self) -> MinipageId {
         match self {
-            Self::Run(_, needed) | Self::With(needed, _) => *needed,
+            Self::Run(_, needed, _) | Self::With(needed, _) => *needed,
         }
     }
 }
@@ -94,7 +94,7 @@ impl Driver {
         let before = for_.is_first_write().then(|| self.tables().lock(needed).access());
         slot.arm();
         let at_once = match wanted {
-            Wanted::Run(run, _) => {
+            Wanted::Run(run, _, ahead) => {
                 self.step_run(run, |minipage| {
                     if minipage == needed {
                         needs(minipage)
@@ -102,7 +102,12 @@ impl Driver {
                         Input::Prefetch { minipage, kind }
                     }
                 });
-                slot.word.is_woken_at_once()
+                let at_once = slot.word.is_woken_at_once();
+                if let Some(ahead) = ahead {
+                    let prefetch = |minipage| Input::Prefetch { minipage, kind };
+                    self.batch(|batch| batch.step_run(ahead, prefetch));
+                }
+                at_once
             }
             Wanted::With(_, others) => self.batch(|batch| {
                 batch.step(needs(needed));

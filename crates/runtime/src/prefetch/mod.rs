@@ -31,6 +31,7 @@ use crate::time_windows::now_ns;
 use history::AccessHistory;
 use migratory::Migratory;
 use refetch_history::RefetchHistory;
+use scans_of_threads::ThreadScans;
 use streams::Prediction;
 
 /// What moves copies ahead of time. A wrong guess costs messages, and may take a minipage from
@@ -77,7 +78,7 @@ impl Prefetcher {
             let came_ahead;
             (came_ahead, expected) = open_ahead(driver, (thread, slot), minipage);
             if came_ahead {
-                let alone = Wanted::Run(Run::one(minipage), minipage);
+                let alone = Wanted::Run(Run::one(minipage), minipage, None);
                 return driver.fetch((thread, slot), alone, kind, for_);
             }
         }
@@ -92,11 +93,11 @@ impl Prefetcher {
         if let Some(page) = reads.then(|| spatial::page_of(driver.tables(), minipage)).flatten() {
             return spatial::fetch(driver, (thread, slot), minipage, &page, for_);
         }
-        let (ahead, wanted) = match learns {
+        let (prediction, wanted, ahead) = match learns {
             true => scanned(driver, (thread, slot), minipage, kind),
-            false => (Prediction::Run(Run::one(minipage)), kind),
+            false => (Prediction::Run(Run::one(minipage)), kind, None),
         };
-        let run = match ahead {
+        let run = match prediction {
             Prediction::Run(run) => run,
             Prediction::Strided { step, count } => {
                 let mut ask_for_others = |batch: Batch<'_>| {
@@ -109,19 +110,19 @@ impl Prefetcher {
                 return driver.fetch((thread, slot), wants, wanted, for_);
             }
         };
-        let alone = run.count() == 1 && wanted == kind;
+        let alone = run.count() == 1 && wanted == kind && ahead.is_none();
         if alone && expected.fetched && !is_here(driver, (minipage, Kind::Read)) {
             return spatial::fetch_to_write(driver, (thread, slot), minipage, &expected.runs, for_);
         }
         if alone && for_.is_first_try() && self.is_migratory(driver, minipage, kind) {
             let at_once =
-                driver.fetch((thread, slot), Wanted::Run(run, minipage), Kind::Write, for_);
+                driver.fetch((thread, slot), Wanted::Run(run, minipage, None), Kind::Write, for_);
             if let Some(checksum) = driver.platform().checksum(minipage) {
                 lock(&self.migratory).came(minipage, checksum);
             }
             return at_once;
         }
-        driver.fetch((thread, slot), Wanted::Run(run, minipage), wanted, for_)
+        driver.fetch((thread, slot), Wanted::Run(run, minipage, ahead), wanted, for_)
     }
 
     /// Whether a minipage that a thread needs for `kind` is to be fetched to write though it reads.
@@ -291,19 +292,30 @@ fn is_here(driver: &Driver, (minipage, kind): (MinipageId, Kind)) -> bool {
     }
 }
 
-/// What a thread gets that needs a minipage, and what for: those behind it, or before it, too, if it scans.
+/// What a thread gets that needs a minipage, and what for: those behind it, or before it, too, if it scans. And what is
+/// read ahead.
 fn scanned(
     driver: &Driver,
     of_thread: (ThreadId, &Slot),
     minipage: MinipageId,
     kind: Kind,
-) -> (Prediction, Kind) {
+) -> (Prediction, Kind, Option<Run>) {
     let bounds = may_go_together(driver, minipage);
-    if bounds.most == 1 || bounds.together.len() == 1 || is_coming(driver, minipage) {
-        return (Prediction::Run(Run::one(minipage)), kind);
+    let alone = Prediction::Run(Run::one(minipage));
+    if bounds.most == 1 || bounds.together.len() == 1 {
+        return (alone, kind, None);
     }
-    let alone = driver.tables().consistency_of(minipage).is_sequential();
-    scans_of_threads::with(of_thread, |of| of.streams.need(minipage, kind, bounds, alone))
+    if is_coming(driver, minipage) || is_here(driver, (minipage, kind)) {
+        let follow = |of: &mut ThreadScans| of.streams.follow(minipage, kind, &bounds);
+        return (alone, kind, scans_of_threads::with(of_thread, follow));
+    }
+    let sequential = driver.tables().consistency_of(minipage).is_sequential();
+    scans_of_threads::with(of_thread, |of| {
+        let (prediction, wanted) = of.streams.need(minipage, kind, bounds.clone(), sequential);
+        // What is written comes to be read where consistency is relaxed, and is opened when it is written.
+        let may = sequential || kind == Kind::Read;
+        (prediction, wanted, may.then(|| of.streams.read_ahead(&bounds)).flatten())
+    })
 }
 
 /// Whether a minipage has been asked for: it was foreseen rightly, and is waited for.

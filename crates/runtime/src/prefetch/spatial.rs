@@ -125,7 +125,7 @@ fn fetch_together<Others: Iterator<Item = MinipageId>>(
         if !driver.tables().lock(minipage).copy().is_idle() {
             driver.fetch(
                 (thread, slot),
-                Wanted::Run(Run::one(minipage), minipage),
+                Wanted::Run(Run::one(minipage), minipage, None),
                 Kind::Read,
                 For::Later,
             );

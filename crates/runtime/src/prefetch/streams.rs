@@ -11,6 +11,9 @@
 //! prefetched minipage that faults again was taken by another node that uses it: that scan is given up. The
 //! thread's guesses need more hits after that (the *miss penalty*), and fewer again with each right one.
 //!
+//! A long scan that gets as much at once as it may is *read ahead*: what lies behind is asked for with it, and comes while the
+//! thread works. When it gets there, it waits for what is on its way, and the next is asked for.
+//!
 //! A guess grows up to what one request may be about: `MAX_RUN` minipages and `MAX_RUN_BYTES` of `minipage_run.rs`, and
 //! what is in use together (`may_go_together` of this folder).
 
@@ -26,6 +29,8 @@ const MOST: usize = 4;
 const CONFIRMED: u8 = 2;
 /// Minipages that the first guess is about, beside the one that is needed.
 const FIRST_WINDOW: u32 = 2;
+/// Hits before it is read ahead: of pages it has got 197 then, so what is read ahead in vain at its end is less.
+const LONG: u8 = 9;
 /// The most that a guess of a strided scan is about: each is asked for by a frame of its own.
 const MOST_STRIDED: u32 = 64;
 /// Minipages that a thread needed and no scan foresaw, among which equal steps are looked for.
@@ -54,6 +59,8 @@ struct Stream {
     hits: u8,
     /// Minipages fetched ahead last.
     window: u32,
+    /// Minipages that were asked for behind those, from `next` on.
+    ahead: u32,
     /// How often in a row what it needed to read was asked for to write.
     assumed: u8,
 }
@@ -114,7 +121,8 @@ impl Streams {
             Some(_) | None => {}
         }
         let confirmed = CONFIRMED + if alone { self.miss_penalty } else { 0 };
-        let first = Stream { next: minipage, step: 1, kind, hits: 0, window: 0, assumed: 0 };
+        let first =
+            Stream { next: minipage, step: 1, kind, hits: 0, window: 0, ahead: 0, assumed: 0 };
         let mut stream = scan.or_else(|| self.strided(minipage, kind)).unwrap_or(first);
         // A scan that writes, at the same place: this thread has written all that it has read.
         let written = (kind == Kind::Read && stream.hits >= confirmed && stream.assumed < RELEARN)
@@ -148,6 +156,33 @@ impl Streams {
         (ahead, if written.is_some() { Kind::Write } else { kind })
     }
 
+    /// What is to be asked for with what [`Streams::need`] has said, for it is needed next: only of a long scan, which gets as
+    /// much at once as it may, and that is not asked for to write because it was written before.
+    pub(super) fn read_ahead(&mut self, bounds: &RunBounds) -> Option<Run> {
+        let scan = self.scans[0].as_mut()?;
+        let is_long = scan.hits >= LONG && scan.window + 1 >= bounds.most;
+        let may = is_long && scan.step.abs() == 1 && scan.assumed == 0;
+        if may { scan.ask_ahead(bounds) } else { None }
+    }
+
+    /// The thread needs a minipage that is on its way, or has come just now. If it is the first of those that were read
+    /// ahead: what is to be asked for behind them.
+    pub(super) fn follow(
+        &mut self,
+        minipage: MinipageId,
+        kind: Kind,
+        bounds: &RunBounds,
+    ) -> Option<Run> {
+        let is = |scan: &Stream| scan.ahead > 0 && (scan.next, scan.kind) == (minipage, kind);
+        let place = self.scans.iter().position(|scan| scan.as_ref().is_some_and(is))?;
+        self.scans[..=place].rotate_right(1);
+        let scan = self.scans[0].as_mut()?;
+        scan.next = beyond(minipage, scan.step, scan.ahead);
+        scan.window = scan.ahead - 1;
+        scan.hits = scan.hits.saturating_add(1);
+        scan.ask_ahead(bounds)
+    }
+
     /// A scan with longer steps that this minipage, which no scan foresaw, is the fourth of: the last three of its area and
     /// kind lie behind it in equal steps.
     fn strided(&mut self, minipage: MinipageId, kind: Kind) -> Option<Stream> {
@@ -163,14 +198,22 @@ impl Streams {
         let found = (are_equal && step.unsigned_abs() > 1).then_some(step);
         self.misses.rotate_right(1);
         self.misses[0] = Some((minipage, kind));
-        found.map(|step| Stream { next: minipage, step, kind, hits: 3, window: 0, assumed: 0 })
+        found.map(|step| Stream {
+            next: minipage,
+            step,
+            kind,
+            hits: 3,
+            window: 0,
+            ahead: 0,
+            assumed: 0,
+        })
     }
 
     /// Gives up the scans that got a minipage ahead which is needed again; false if there are none.
     fn give_up(&mut self, minipage: MinipageId, kind: Kind) -> bool {
         let mut given_up = false;
         for place in &mut self.scans {
-            if place.is_some_and(|scan| scan.back(minipage, kind).is_some()) {
+            if place.is_some_and(|scan| scan.has_got(minipage, kind)) {
                 *place = None;
                 given_up = true;
             }
@@ -208,11 +251,37 @@ impl Stream {
         if same { (1..=self.window).find(is) } else { None }
     }
 
-    /// The scan with one hit more, if it needs this minipage next.
+    /// Whether it has got a minipage ahead, or has asked for it.
+    fn has_got(self, minipage: MinipageId, kind: Kind) -> bool {
+        let behind = Self { next: self.behind(), window: self.window + self.ahead, ..self };
+        behind.back(minipage, kind).is_some()
+    }
+
+    /// The minipage behind all that it has asked for.
+    fn behind(self) -> MinipageId {
+        beyond(self.next, self.step, self.ahead)
+    }
+
+    /// Reads ahead: as many as one request may be about.
+    fn ask_ahead(&mut self, bounds: &RunBounds) -> Option<Run> {
+        let index = self.next.index();
+        self.ahead = 0;
+        if !bounds.together.contains(&index) {
+            return None;
+        }
+        let count = bounds.steps(index, self.step);
+        let first = if self.step < 0 { beyond(self.next, -1, count - 1) } else { self.next };
+        let run = Run::new(first, count)?;
+        self.ahead = count;
+        Some(run)
+    }
+
+    /// The scan with one hit more, if it needs this minipage next. What was read ahead is not needed: it has come, or
+    /// [`Streams::follow`] is asked.
     fn hit(self, minipage: MinipageId, kind: Kind) -> Option<Self> {
         // It began at the one before `next`.
         let before = self.next.index().checked_sub(2) == Some(minipage.index());
-        let step = if self.next == minipage {
+        let step = if self.behind() == minipage {
             self.step
         } else if self.hits == 0 && before && self.next.area() == minipage.area() {
             -1
@@ -220,7 +289,7 @@ impl Stream {
             return None;
         };
         let hits = self.hits.saturating_add(1);
-        (self.kind == kind).then_some(Self { hits, step, ..self })
+        (self.kind == kind).then_some(Self { hits, step, ahead: 0, ..self })
     }
 }
 
@@ -361,6 +430,56 @@ mod tests {
             next = beyond(next, step, count);
         }
         counts
+    }
+
+    /// A scan of 0..1000, down if `step` is -1, until it is read ahead: what it needs next, what it got last, and what was
+    /// asked for behind it each time.
+    fn long_scan(streams: &mut Streams, step: i32) -> (u32, Run, Vec<Option<Run>>) {
+        let bounds = RunBounds { together: 0..1000, most: 64 };
+        let mut next = MinipageId::new(AreaId(1), if step < 0 { 999 } else { 0 });
+        let mut ahead = Vec::new();
+        loop {
+            let got = run_of(streams.need(next, Kind::Read, bounds.clone(), true).0);
+            ahead.push(streams.read_ahead(&bounds));
+            next = beyond(next, step, got.count());
+            if ahead.last() != Some(&None) {
+                return (next.index(), got, ahead);
+            }
+        }
+    }
+
+    #[test]
+    fn a_long_scan_is_read_ahead_and_waits_for_what_is_on_its_way() {
+        let minipage = |index| MinipageId::new(AreaId(1), index);
+        let run = |first, count| Run::new(minipage(first), count);
+        let bounds = RunBounds { together: 0..1000, most: 64 };
+        let mut streams = Streams::default();
+        let (next, got, ahead) = long_scan(&mut streams, 1);
+        assert_eq!((next, Some(got)), (261, run(197, 64)));
+        assert_eq!(ahead, [vec![None; 9], vec![run(261, 64)]].concat());
+        // That the second of them has not come either is no step.
+        assert_eq!(streams.follow(minipage(262), Kind::Read, &bounds), None);
+        assert_eq!(streams.follow(minipage(261), Kind::Write, &bounds), None);
+        assert_eq!(streams.follow(minipage(261), Kind::Read, &bounds), run(325, 64));
+        // All came before they were needed.
+        let (got, _) = streams.need(minipage(389), Kind::Read, bounds.clone(), true);
+        assert_eq!((Some(run_of(got)), streams.read_ahead(&bounds)), (run(389, 64), run(453, 64)));
+        // Up to the end.
+        let end = RunBounds { together: 0..530, most: 64 };
+        assert_eq!(streams.follow(minipage(453), Kind::Read, &end), run(517, 13));
+        assert_eq!(streams.follow(minipage(517), Kind::Read, &end), None);
+        let mut down = Streams::default();
+        let (next, got, ahead) = long_scan(&mut down, -1);
+        assert_eq!((next, Some(got), ahead[9]), (738, run(739, 64), run(675, 64)));
+        assert_eq!(down.follow(minipage(738), Kind::Read, &bounds), run(611, 64));
+    }
+
+    #[test]
+    fn a_long_scan_whose_read_ahead_was_taken_away_is_given_up() {
+        let mut streams = Streams::default();
+        let (next, ..) = long_scan(&mut streams, 1);
+        assert_eq!(need(&mut streams, 1, next + 3, Kind::Read), 1);
+        assert_eq!(need(&mut streams, 1, next + 64, Kind::Read), 1);
     }
 
     #[test]

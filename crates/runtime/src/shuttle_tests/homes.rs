@@ -128,7 +128,12 @@ fn play(wait: WaitMode) {
     let peer = thread::spawn(move || FormerHome { mesh: theirs, received }.live(&served));
     let own = runtime.driver.my_slot().unwrap();
     for written in (0..COUNT).map(minipage) {
-        runtime.driver.fetch(own, Wanted::Run(Run::one(written), written), Kind::Write, For::Later);
+        runtime.driver.fetch(
+            own,
+            Wanted::Run(Run::one(written), written, None),
+            Kind::Write,
+            For::Later,
+        );
         let (page, _) = runtime.driver.memory().privileged(written);
         // SAFETY: the page is mapped as long as the memory, and nobody else writes it.
         unsafe { page.write(7) };
