@@ -40,8 +40,8 @@ const MAGAZINES: usize = 16;
 const BLOCKS: usize = 4;
 const BLOCK_BYTES: u64 = 1 << 20;
 
-/// Areas that a cache knows.
-const KNOWN: usize = 8;
+/// Areas that a cache knows, one of each remainder.
+const KNOWN: usize = 64;
 
 /// The caches of a node.
 #[derive(Debug)]
@@ -63,23 +63,25 @@ pub(super) struct Contents {
 /// What is allocated of the areas met last. An id is never another area's, so what is known of one that has gone says
 /// what is so: nothing of it is allocated.
 #[derive(Debug, Default)]
-struct KnownAreas(Vec<(AreaId, Arc<LiveItems>)>);
+struct KnownAreas(Vec<Option<(AreaId, Arc<LiveItems>)>>);
 
 impl KnownAreas {
     /// What of an area of this node is allocated, once anything was.
     fn live(&mut self, driver: &Driver, id: AreaId, number: usize) -> Option<&Arc<LiveItems>> {
-        let at = match self.0.iter().position(|(known, _)| *known == id) {
-            Some(at) => at,
-            None => {
-                let live = driver.tables().live(id, number)?;
-                if self.0.len() == KNOWN {
-                    self.0.remove(0);
-                }
-                self.0.push((id, live));
-                self.0.len() - 1
-            }
-        };
-        Some(&self.0[at].1)
+        let at = id.0 as usize % KNOWN;
+        if self.0.len() <= at {
+            self.0.resize(at + 1, None);
+        }
+        let known = &mut self.0[at];
+        if known.as_ref().is_none_or(|(known, _)| *known != id) {
+            *known = Some((id, driver.tables().live(id, number)?));
+        }
+        known.as_ref().map(|(_, live)| live)
+    }
+
+    fn forget(&mut self, id: AreaId) {
+        let known = self.0.get_mut(id.0 as usize % KNOWN);
+        drop(known.and_then(|known| known.take_if(|(known, _)| *known == id)));
     }
 }
 
@@ -234,7 +236,7 @@ impl Heap {
                 let items = magazine.items.extract_if(.., |item| item.area == record.area.id);
                 inventory.take_back(magazine.key, items);
             }
-            kept.known.0.retain(|(area, _)| *area != record.area.id);
+            kept.known.forget(record.area.id);
         }
         inventory.end_unused(record)
     }

@@ -39,6 +39,12 @@ use crate::shim::{Mutex, lock};
 
 /// Shards; more than the threads of a large machine that fault at once.
 const SHARDS: usize = 256;
+
+/// On a line of its own: threads with shards of their own do not meet there.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Shard(Mutex<()>);
+
 /// Areas per page of the registry; pages come into being at first use.
 const AREAS: usize = 1024;
 const PAGES: usize = MAX_AREAS / AREAS;
@@ -196,7 +202,7 @@ type RegistryPage = Box<[OnceLock<AreaStates>]>;
 pub(crate) struct SharedTables {
     me: NodeId,
     nodes: u16,
-    shards: Box<[Mutex<()>]>,
+    shards: Box<[Shard]>,
     areas: Box<[OnceLock<RegistryPage>]>,
     sync: Mutex<SyncTables>,
     tracker: Mutex<ReleaseTracker>,
@@ -215,7 +221,7 @@ impl SharedTables {
         Self {
             me,
             nodes,
-            shards: (0..SHARDS).map(|_| Mutex::new(())).collect(),
+            shards: (0..SHARDS).map(|_| Shard::default()).collect(),
             areas: (0..PAGES).map(|_| OnceLock::new()).collect(),
             sync: Mutex::new(SyncTables::default()),
             tracker: Mutex::new(ReleaseTracker::new(me)),
@@ -331,7 +337,7 @@ impl SharedTables {
     /// meet.
     pub(crate) fn live(&self, id: AreaId, number: usize) -> Option<Arc<LiveItems>> {
         let area = self.area(id)?;
-        let _lock = lock(&self.shards[number % SHARDS]);
+        let _lock = lock(&self.shards[number % SHARDS].0);
         // SAFETY: a shard is locked.
         unsafe { self.kept(area) }.live.get().map(Arc::clone)
     }
@@ -339,7 +345,7 @@ impl SharedTables {
     /// The same is known from now on.
     pub(crate) fn enter_live(&self, id: AreaId, live: &Arc<LiveItems>) {
         let Some(area) = self.area(id) else { return };
-        let _lock = lock(&self.shards[0]);
+        let _lock = lock(&self.shards[0].0);
         // SAFETY: a shard is locked.
         unsafe { self.kept(area) }.live.get_or_init(|| Arc::clone(live));
     }
@@ -405,7 +411,7 @@ impl SharedTables {
         let blocks = minipages.start / BLOCK..minipages.end.div_ceil(BLOCK);
         let used: Vec<u32> = match self.area(id).filter(|_| !minipages.is_empty()) {
             Some(area) => {
-                let _lock = lock(&self.shards[shard_of(MinipageId::new(id, minipages.start))]);
+                let _lock = lock(&self.shards[shard_of(MinipageId::new(id, minipages.start))].0);
                 // SAFETY: a shard is locked.
                 let states = unsafe { &self.kept(area).states };
                 blocks.filter(|block| states.is_used(block * BLOCK)).collect()
@@ -422,7 +428,7 @@ impl SharedTables {
     /// Retires an area, in the way of the caller, while no thread of this node has states of any
     /// minipage; and forgets what retired areas leave behind, as far as nobody needs it.
     pub(crate) fn retire<T>(&self, id: AreaId, retire: impl FnOnce() -> T) -> T {
-        let _all: Vec<_> = self.shards.iter().map(lock).collect();
+        let _all: Vec<_> = self.shards.iter().map(|shard| lock(&shard.0)).collect();
         let done = retire();
         let mut retired = lock(&self.retired);
         retired.push(id);
@@ -433,7 +439,7 @@ impl SharedTables {
 
     /// Does something while no thread of this node has states of any minipage.
     pub(crate) fn alone<T>(&self, act: impl FnOnce() -> T) -> T {
-        let _all: Vec<_> = self.shards.iter().map(lock).collect();
+        let _all: Vec<_> = self.shards.iter().map(|shard| lock(&shard.0)).collect();
         act()
     }
 
@@ -443,7 +449,7 @@ impl SharedTables {
     /// If the minipage is unknown: callers translate or check ids first.
     pub(crate) fn lock(&self, minipage: MinipageId) -> CellGuard<'_> {
         let area = self.area(minipage.area()).expect("minipage ids are checked where they come in");
-        let lock = lock(&self.shards[shard_of(minipage)]);
+        let lock = lock(&self.shards[shard_of(minipage)].0);
         CellGuard::new(self, area, minipage, Some(lock))
     }
 
@@ -456,7 +462,7 @@ impl SharedTables {
         // Neighbours have shards of their own, up to the number of shards. Everybody locks them in this order.
         let mut shards: Vec<_> = run.minipages().take(SHARDS).map(shard_of).collect();
         shards.sort_unstable();
-        let locks = shards.into_iter().map(|shard| lock(&self.shards[shard])).collect();
+        let locks = shards.into_iter().map(|shard| lock(&self.shards[shard].0)).collect();
         RunGuard::new(self, area, run, locks)
     }
 }
