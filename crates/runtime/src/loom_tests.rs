@@ -31,10 +31,6 @@ mod shim {
         drop(bucket());
         CHANGE.notify_all();
     }
-
-    pub(super) fn futex_gather(word: &AtomicU32) {
-        futex_wake(word);
-    }
 }
 #[path = "receiver/parking.rs"]
 #[expect(dead_code, reason = "what is particular to sleeping in the mesh")]

@@ -14,14 +14,10 @@ use crate::compression::Coders;
 use crate::launcher::Launcher;
 use crate::membership::{LossMeaning, Membership};
 use crate::minipage_run::Run;
-use crate::receiver::parking::{Waking, Word};
+use crate::receiver::parking::Waking;
 use crate::receiver::slots;
-use crate::shim::futex_wake_gathered;
 use crate::state_tables::SharedTables;
 use crate::stats::Counters;
-
-/// So many threads are woken together; for fewer it takes as many system calls, or more.
-const TOGETHER: usize = 3;
 
 /// Where the bytes of neighbouring minipages are in the privileged view, and how many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -171,23 +167,10 @@ impl Platform {
 
     /// Wakes a thread of this node, wherever it waits.
     pub(crate) fn wake_thread(&self, thread: ThreadId) {
-        self.wake(thread, Word::wake);
-    }
-
-    /// The same of several: none of them takes the processor of this thread before all are awake.
-    pub(crate) fn wake_threads(&self, threads: &[ThreadId]) {
-        if threads.len() < TOGETHER {
-            return threads.iter().for_each(|&thread| self.wake_thread(thread));
-        }
-        threads.iter().for_each(|&thread| self.wake(thread, Word::wake_with_others));
-        futex_wake_gathered();
-    }
-
-    fn wake(&self, thread: ThreadId, wake: impl Fn(&Word, bool) -> Waking) {
         let Some(slot) = slots::slot(thread) else { return };
         // A thread that wakes itself is not asleep.
         let own = slots::held() == Some(thread);
-        if wake(&slot.word, own) == Waking::KickMesh && !own {
+        if slot.word.wake(own) == Waking::KickMesh && !own {
             self.mesh.wake();
         }
     }

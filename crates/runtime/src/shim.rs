@@ -6,7 +6,7 @@
 use std::sync::PoisonError;
 
 #[cfg(feature = "shuttle")]
-pub(crate) use model::{fence, futex_gather, futex_wait, futex_wake, futex_wake_gathered};
+pub(crate) use model::{fence, futex_wait, futex_wake};
 #[cfg(feature = "shuttle")]
 pub(crate) use shuttle::{
     hint::spin_loop,
@@ -16,7 +16,7 @@ pub(crate) use shuttle::{
     thread_local,
 };
 #[cfg(not(feature = "shuttle"))]
-pub(crate) use system::{futex_gather, futex_wait, futex_wake, futex_wake_gathered};
+pub(crate) use system::{futex_wait, futex_wake};
 #[cfg(not(feature = "shuttle"))]
 pub(crate) use {
     core::hint::spin_loop,
@@ -36,10 +36,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(not(feature = "shuttle"))]
 mod system {
     use core::sync::atomic::AtomicU32;
-    use rustix::thread::futex::{Flags, requeue, wait, wake};
-
-    /// Where threads sleep on whose word was changed, until they are woken together.
-    static GATHERED: AtomicU32 = AtomicU32::new(0);
+    use rustix::thread::futex::{Flags, wait, wake};
 
     /// Sleeps while `word` is `expected`, until [`futex_wake`] or for no reason.
     pub(crate) fn futex_wait(word: &AtomicU32, expected: u32) {
@@ -49,19 +46,6 @@ mod system {
     /// Ends one thread's sleep.
     pub(crate) fn futex_wake(word: &AtomicU32) {
         let _ = wake(word, Flags::PRIVATE, 1);
-    }
-
-    /// The same, at [`futex_wake_gathered`] or before: that of many at once wakes no thread in the place of the one that
-    /// wakes the next.
-    pub(crate) fn futex_gather(word: &AtomicU32) {
-        if requeue(word, Flags::PRIVATE, 0, 1, &GATHERED).is_err() {
-            futex_wake(word);
-        }
-    }
-
-    /// Ends the sleep of all that were gathered, by whomever.
-    pub(crate) fn futex_wake_gathered() {
-        let _ = wake(&GATHERED, Flags::PRIVATE, i32::MAX.cast_unsigned());
     }
 }
 
@@ -105,11 +89,4 @@ mod model {
         *wakes().entry(name(word)).or_default() += 1;
         CHANGE.notify_all();
     }
-
-    /// The first that it may be.
-    pub(crate) fn futex_gather(word: &AtomicU32) {
-        futex_wake(word);
-    }
-
-    pub(crate) fn futex_wake_gathered() {}
 }

@@ -201,7 +201,7 @@ impl<'a> RealWorld<'a> {
         if self.notices.is_some() {
             self.defer_notices();
         }
-        self.engine.platform.wake_threads(&self.woken);
+        self.woken.iter().for_each(|&thread| self.engine.platform.wake_thread(thread));
     }
 
     /// Write notices that no message of this step takes along.

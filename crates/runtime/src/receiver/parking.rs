@@ -21,9 +21,7 @@ use core::sync::atomic::Ordering;
 #[cfg(feature = "mutants")]
 use multigrain_protocol::mutants;
 
-use super::shim::{
-    AtomicBool, AtomicU32, AtomicUsize, fence, futex_gather, futex_wait, futex_wake,
-};
+use super::shim::{AtomicBool, AtomicU32, AtomicUsize, fence, futex_wait, futex_wake};
 
 /// Nothing has come yet: the first state of a [`Word`].
 pub(crate) const WAITING: u32 = 0;
@@ -64,15 +62,6 @@ impl Word {
 
     /// Wakes the thread, which may be the caller.
     pub(crate) fn wake(&self, by_itself: bool) -> Waking {
-        self.wake_by(by_itself, futex_wake)
-    }
-
-    /// The same; if it is parked, its sleep ends with those of others at the latest (`futex_wake_gathered`).
-    pub(crate) fn wake_with_others(&self, by_itself: bool) -> Waking {
-        self.wake_by(by_itself, futex_gather)
-    }
-
-    fn wake_by(&self, by_itself: bool, end_sleep: fn(&AtomicU32)) -> Waking {
         let word = if by_itself { AT_ONCE } else { WOKEN };
         match self.0.swap(word, Ordering::AcqRel) {
             #[cfg(feature = "mutants")]
@@ -80,7 +69,7 @@ impl Word {
                 Waking::Done
             }
             PARKED => {
-                end_sleep(&self.0);
+                futex_wake(&self.0);
                 Waking::Done
             }
             ASLEEP => Waking::KickMesh,
@@ -224,7 +213,6 @@ impl Role {
 
 #[cfg(all(test, not(any(feature = "shuttle", feature = "loom", feature = "mutants"))))]
 mod tests {
-    use super::super::shim::futex_wake_gathered;
     use super::*;
 
     #[test]
@@ -243,29 +231,5 @@ mod tests {
         assert!(word.announce_sleep());
         assert_eq!(word.wake(false), Waking::KickMesh);
         word.end_sleep();
-    }
-
-    /// Some park before, some after they are woken, some are asleep when they are gathered: all go on.
-    #[test]
-    fn threads_that_are_woken_together_all_go_on() {
-        const THREADS: usize = 8;
-        for _ in 0..200 {
-            let role = Role::taken();
-            let words = [const { Word(AtomicU32::new(WAITING)) }; THREADS];
-            std::thread::scope(|scope| {
-                for word in &words {
-                    let receive = || unreachable!("the role is taken");
-                    let (role, stand_by) = (&role, || role.park(word));
-                    scope.spawn(move || role.wait(word, receive, stand_by, || ()));
-                }
-                while words[0].0.load(Ordering::Relaxed) != PARKED {
-                    std::thread::yield_now();
-                }
-                for word in &words {
-                    assert_eq!(word.wake_with_others(false), Waking::Done);
-                }
-                futex_wake_gathered();
-            });
-        }
     }
 }
