@@ -74,7 +74,7 @@ lazy-release\t'An acquire learns what releases before it have written'
 auto\t'Lazy, and adapted at barriers by what is counted'"
 complete -c multigrain -n "__fish_multigrain_using_subcommand run" -l check-races -d 'Reports bytes of release-consistent memory that two nodes write without synchronization, with their address and their allocation; the exit code is then 66, unless the program itself fails. A write that does not change a byte is not seen. Costs time. Without =WHICH the first of each allocation is a line, and at the end how many more there were of it. Where there were none, a line at the end says so, and what was not checked: reads, threads of one node, sequentially consistent memory' -r -f -a "first\t'The first of each allocation is a line, and the others are counted'
 all\t'Each is a line'"
-complete -c multigrain -n "__fish_multigrain_using_subcommand run" -l chunk -d 'Chunking level: how many neighbouring elements share a minipage, up to 65536; 1 is off' -r
+complete -c multigrain -n "__fish_multigrain_using_subcommand run" -l chunk -d 'Chunking level: how many neighbouring elements share a minipage, up to 65536; 1 is off. Of sequentially consistent memory alone' -r
 complete -c multigrain -n "__fish_multigrain_using_subcommand run" -l transport -d 'What carries the messages between the nodes [default: auto]' -r -f -a "auto\t'Unix sockets between nodes of one host, TCP between others'
 unix\t'Unix sockets'
 tcp\t'TCP; on one host, over the loopback interface'"

@@ -32,8 +32,6 @@ const KEPT_ENTRIES: usize = 64;
 pub struct Twins {
     shards: Box<[Shard]>,
     bytes: AtomicUsize,
-    /// See [`Twins::note_left`].
-    left: AtomicUsize,
 }
 
 /// On cache lines of its own.
@@ -75,11 +73,7 @@ impl Twins {
     /// No twins.
     #[must_use]
     pub fn new() -> Self {
-        Self {
-            shards: (0..SHARDS).map(|_| Shard::default()).collect(),
-            bytes: AtomicUsize::new(0),
-            left: AtomicUsize::new(0),
-        }
+        Self { shards: (0..SHARDS).map(|_| Shard::default()).collect(), bytes: AtomicUsize::new(0) }
     }
 
     /// Makes the twin of a minipage: a copy of `len` bytes at `page`.
@@ -132,17 +126,6 @@ impl Twins {
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
-    }
-
-    /// What was to end twins has left these: they are known not to end by it.
-    pub fn note_left(&self) {
-        self.left.store(self.bytes(), Ordering::Relaxed);
-    }
-
-    /// Bytes of those.
-    #[must_use]
-    pub fn left(&self) -> usize {
-        self.left.load(Ordering::Relaxed)
     }
 
     fn entries(&self, minipage: MinipageId) -> MutexGuard<'_, Entries> {

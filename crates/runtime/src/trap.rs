@@ -170,9 +170,6 @@ impl Entry {
             held_instructions::leave(context);
             return true;
         }
-        if kind == Kind::Write && area.consistency().is_lazy() {
-            driver.bound_twins((thread, slot));
-        }
         let trapped = driver.engine().trapped((minipage, trap.address), kind);
         let since_ns = now_ns();
         critical_section::needs(minipage);

@@ -101,18 +101,6 @@ fn small_blocks_that_nodes_write_in_turn_are_opened_together() {
     }
 }
 
-/// ADR 67.
-#[test]
-fn a_node_that_writes_much_before_it_releases_has_few_twins_at_a_time() {
-    let dir = TestDir::new();
-    let program = compile(&dir, "many_twins");
-    for setting in settings(&[2], &guards()[..1]) {
-        for consistency in ["lazy-release", "auto"] {
-            run_well(&launcher(), &Setting { consistency, ..setting.clone() }, &program, &[]);
-        }
-    }
-}
-
 /// ADR 66.
 #[test]
 fn small_blocks_that_adapt_cost_a_release_no_more_than_their_pages() {

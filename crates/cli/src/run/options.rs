@@ -126,7 +126,8 @@ pub(super) struct NodeArgs {
           default_missing_value = "first")]
     pub(super) check_races: Option<Races>,
 
-    /// Chunking level: how many neighbouring elements share a minipage, up to 65536; 1 is off.
+    /// Chunking level: how many neighbouring elements share a minipage, up to 65536; 1 is off. Of sequentially consistent
+    /// memory alone.
     #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(u32).range(1..=i64::from(Config::LARGEST_CHUNK)))]
     pub(super) chunk: Option<u32>,
 }

@@ -151,15 +151,6 @@ impl Driver {
         self.wait_for(slot, WaitReason::Other);
     }
 
-    /// Before a thread writes what may need a twin: if there are too many, what was written is released, as by an unlock, and
-    /// they are gone. Not where races are checked: a release begins what is checked anew.
-    pub(crate) fn bound_twins(&self, of_thread: (ThreadId, &Slot)) {
-        if self.engine.has_many_twins() && !self.races().are_checked() {
-            self.release_as(of_thread);
-            self.engine.note_twins_left();
-        }
-    }
-
     /// Before a node is told by other means: what it has to forget then.
     pub(crate) fn notify(&self, node: NodeId) {
         if self.tables().is_lazy() && node != self.me() {

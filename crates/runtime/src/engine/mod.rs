@@ -39,9 +39,6 @@ pub(crate) use write_history::Expected;
 use write_history::WriteHistory;
 use write_protected::Openings;
 
-/// Bytes of twins beyond which a node releases (ADR 67).
-const MOST_TWIN_BYTES: usize = 32 << 20;
-
 /// The engines of a node and what their effects need.
 #[derive(Debug)]
 pub(crate) struct Engine {
@@ -155,16 +152,6 @@ impl Engine {
     /// for before.
     pub(crate) fn take_lost(&self) -> Vec<MinipageId> {
         core::mem::take(&mut lock(&self.step_results.lost))
-    }
-
-    /// Whether twins take much more than the last release for that reason has left.
-    pub(crate) fn has_many_twins(&self) -> bool {
-        self.twins.bytes() >= self.twins.left().saturating_add(MOST_TWIN_BYTES)
-    }
-
-    /// Such a release has ended: what is left now it has not ended.
-    pub(crate) fn note_twins_left(&self) {
-        self.twins.note_left();
     }
 
     /// The result of the collective operation that a thread was woken from.

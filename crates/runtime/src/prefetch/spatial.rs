@@ -2,7 +2,7 @@
 //! (ADR 12).
 //!
 //! Fine minipages save bytes where a node wants few of a page, and cost messages where it wants all. Under `auto`
-//! consistency the runtime finds out which. A thread that has to fetch a second minipage of a page to read it
+//! consistency with a grain below a page the runtime finds out which. A thread that has to fetch a second minipage of a page to read it
 //! *scans* that page: it asks at once for the other minipages of it that are not
 //! here. As long as it goes on with the next page, it asks for those of that page and of pages behind it, each
 //! time twice as many ([`super::page_scans`]), at most [`MOST`] minipages at a time. The requests to one node are one

@@ -63,6 +63,8 @@ struct Stream {
     ahead: u32,
     /// How often in a row what it needed to read was asked for to write.
     assumed: u8,
+    /// The thread reads and then writes what it scans: there is a scan of the other kind at the same place.
+    paired: bool,
 }
 
 /// What a thread scans.
@@ -112,6 +114,9 @@ impl Streams {
         bounds: RunBounds,
         alone: bool,
     ) -> (Prediction, Kind) {
+        if !alone {
+            self.lose_ahead(minipage, kind);
+        }
         let scan = self.take(minipage, kind);
         match scan {
             Some(scan) if scan.window > 0 => self.miss_penalty /= 2,
@@ -121,8 +126,7 @@ impl Streams {
             Some(_) | None => {}
         }
         let confirmed = CONFIRMED + if alone { self.miss_penalty } else { 0 };
-        let first =
-            Stream { next: minipage, step: 1, kind, hits: 0, window: 0, ahead: 0, assumed: 0 };
+        let first = Stream::new(minipage, (1, 0), kind);
         let mut stream = scan.or_else(|| self.strided(minipage, kind)).unwrap_or(first);
         // A scan that writes, at the same place: this thread has written all that it has read.
         let written = (kind == Kind::Read && stream.hits >= confirmed && stream.assumed < RELEARN)
@@ -138,6 +142,7 @@ impl Streams {
         stream.window = count - 1;
         // At either end of an area it wraps to a minipage that nobody needs next.
         stream.next = beyond(minipage, stream.step, count);
+        stream.paired = written.is_some() || self.is_paired(kind, [minipage, stream.next]);
         if let Some(writes) = written {
             let Stream { next, step, window, .. } = stream;
             self.put(Stream { next, step, window, ..writes });
@@ -157,11 +162,11 @@ impl Streams {
     }
 
     /// What is to be asked for with what [`Streams::need`] has said, for it is needed next: only of a long scan, which gets as
-    /// much at once as it may, and that is not asked for to write because it was written before.
+    /// much at once as it may, and whose minipages are not read and then written: those are asked for to write, as far as was seen.
     pub(super) fn read_ahead(&mut self, bounds: &RunBounds) -> Option<Run> {
         let scan = self.scans[0].as_mut()?;
         let is_long = scan.hits >= LONG && scan.window + 1 >= bounds.most;
-        let may = is_long && scan.step.abs() == 1 && scan.assumed == 0;
+        let may = is_long && scan.step.abs() == 1 && !scan.paired;
         if may { scan.ask_ahead(bounds) } else { None }
     }
 
@@ -180,7 +185,12 @@ impl Streams {
         scan.next = beyond(minipage, scan.step, scan.ahead);
         scan.window = scan.ahead - 1;
         scan.hits = scan.hits.saturating_add(1);
-        scan.ask_ahead(bounds)
+        scan.ahead = 0;
+        let next = scan.next;
+        if self.is_paired(kind, [minipage, next]) {
+            return None;
+        }
+        self.scans[0].as_mut()?.ask_ahead(bounds)
     }
 
     /// A scan with longer steps that this minipage, which no scan foresaw, is the fourth of: the last three of its area and
@@ -198,15 +208,22 @@ impl Streams {
         let found = (are_equal && step.unsigned_abs() > 1).then_some(step);
         self.misses.rotate_right(1);
         self.misses[0] = Some((minipage, kind));
-        found.map(|step| Stream {
-            next: minipage,
-            step,
-            kind,
-            hits: 3,
-            window: 0,
-            ahead: 0,
-            assumed: 0,
-        })
+        found.map(|step| Stream::new(minipage, (step, 3), kind))
+    }
+
+    /// Whether a scan of the other kind is at one of these places.
+    fn is_paired(&self, kind: Kind, places: [MinipageId; 2]) -> bool {
+        let is = |other: &Stream| other.kind != kind && places.contains(&other.next);
+        self.scans.iter().flatten().any(is)
+    }
+
+    /// What was read ahead from a minipage on has been taken by an acquire: its scan goes on as if it had not been.
+    fn lose_ahead(&mut self, minipage: MinipageId, kind: Kind) {
+        for scan in self.scans.iter_mut().flatten() {
+            if (scan.next, scan.kind) == (minipage, kind) {
+                scan.ahead = 0;
+            }
+        }
     }
 
     /// Gives up the scans that got a minipage ahead which is needed again; false if there are none.
@@ -244,6 +261,11 @@ pub(super) fn beyond(minipage: MinipageId, step: i32, count: u32) -> MinipageId 
 }
 
 impl Stream {
+    /// One that needs this minipage next, in steps of so many, with so many hits.
+    fn new(next: MinipageId, (step, hits): (i32, u8), kind: Kind) -> Self {
+        Self { next, step, kind, hits, window: 0, ahead: 0, assumed: 0, paired: false }
+    }
+
     /// How far the scan is beyond a minipage, if it has got that ahead.
     fn back(self, minipage: MinipageId, kind: Kind) -> Option<u32> {
         let same = self.kind == kind && self.next.area() == minipage.area();
@@ -475,11 +497,55 @@ mod tests {
     }
 
     #[test]
+    fn what_is_read_and_then_written_is_not_read_ahead() {
+        let bounds = RunBounds { together: 0..10_000, most: 64 };
+        let mut streams = Streams::default();
+        let mut next = MinipageId::new(AreaId(1), 0);
+        let mut reads = Vec::new();
+        for time in 0..100 {
+            let (got, kind) = streams.need(next, Kind::Read, bounds.clone(), true);
+            assert_eq!(streams.read_ahead(&bounds), None);
+            if kind == Kind::Read {
+                reads.push(time);
+                let (again, _) = streams.need(next, Kind::Write, bounds.clone(), true);
+                assert_eq!((again, streams.read_ahead(&bounds)), (got, None));
+            }
+            next = beyond(next, 1, run_of(got).count());
+        }
+        assert_eq!(reads[..5], [0, 1, 10, 19, 28]);
+    }
+
+    #[test]
     fn a_long_scan_whose_read_ahead_was_taken_away_is_given_up() {
         let mut streams = Streams::default();
         let (next, ..) = long_scan(&mut streams, 1);
         assert_eq!(need(&mut streams, 1, next + 3, Kind::Read), 1);
         assert_eq!(need(&mut streams, 1, next + 64, Kind::Read), 1);
+    }
+
+    #[test]
+    fn a_long_scan_whose_read_ahead_an_acquire_took_goes_on() {
+        let bounds = RunBounds { together: 0..1000, most: 64 };
+        let mut streams = Streams::default();
+        let (next, ..) = long_scan(&mut streams, 1);
+        let next = MinipageId::new(AreaId(1), next);
+        let (got, _) = streams.need(next, Kind::Read, bounds.clone(), false);
+        assert_eq!(run_of(got), Run::new(next, 64).unwrap());
+        assert_eq!(streams.read_ahead(&bounds), Run::new(beyond(next, 1, 64), 64));
+    }
+
+    #[test]
+    fn a_long_scan_that_begins_to_write_is_read_ahead_no_more() {
+        let bounds = RunBounds { together: 0..1000, most: 64 };
+        let mut streams = Streams::default();
+        let (next, got, _) = long_scan(&mut streams, 1);
+        let next = MinipageId::new(AreaId(1), next);
+        for minipage in got.minipages() {
+            // Behind what it has got, not beyond what was read.
+            let left = RunBounds { together: 0..next.index(), most: 64 };
+            streams.need(minipage, Kind::Write, left, true);
+        }
+        assert_eq!(streams.follow(next, Kind::Read, &bounds), None);
     }
 
     #[test]
