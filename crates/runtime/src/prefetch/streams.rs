@@ -540,11 +540,14 @@ mod tests {
         let mut streams = Streams::default();
         let (next, got, _) = long_scan(&mut streams, 1);
         let next = MinipageId::new(AreaId(1), next);
-        for minipage in got.minipages() {
-            // Behind what it has got, not beyond what was read.
+        let mut at = got.first();
+        while at.index() < next.index() {
+            // Not beyond what was read.
             let left = RunBounds { together: 0..next.index(), most: 64 };
-            streams.need(minipage, Kind::Write, left, true);
+            let (got, _) = streams.need(at, Kind::Write, left, true);
+            at = beyond(at, 1, run_of(got).count());
         }
+        assert!(streams.scans.iter().flatten().any(|scan| scan.ahead > 0), "it is followed");
         assert_eq!(streams.follow(next, Kind::Read, &bounds), None);
     }
 
