@@ -31,7 +31,6 @@ use crate::time_windows::now_ns;
 use history::AccessHistory;
 use migratory::Migratory;
 use refetch_history::RefetchHistory;
-use scans_of_threads::ThreadScans;
 use streams::Prediction;
 
 /// What moves copies ahead of time. A wrong guess costs messages, and may take a minipage from
@@ -305,16 +304,17 @@ fn scanned(
     if bounds.most == 1 || bounds.together.len() == 1 {
         return (alone, kind, None);
     }
-    if is_coming(driver, minipage) || is_here(driver, (minipage, kind)) {
-        let follow = |of: &mut ThreadScans| of.streams.follow(minipage, kind, &bounds);
-        return (alone, kind, scans_of_threads::with(of_thread, follow));
-    }
     let sequential = driver.tables().consistency_of(minipage).is_sequential();
+    let is_coming = is_coming(driver, minipage);
     scans_of_threads::with(of_thread, |of| {
+        let has_come = || is_here(driver, (minipage, kind));
+        if is_coming || of.streams.is_ahead(minipage, kind) && has_come() {
+            return (alone, kind, of.streams.follow(minipage, kind, &bounds));
+        }
         let (prediction, wanted) = of.streams.need(minipage, kind, bounds.clone(), sequential);
         // What is written comes to be read where consistency is relaxed, and is opened when it is written.
         let may = sequential || kind == Kind::Read;
-        (prediction, wanted, may.then(|| of.streams.read_ahead(&bounds)).flatten())
+        (prediction, wanted, may.then(|| of.streams.read_ahead(minipage, &bounds)).flatten())
     })
 }
 
