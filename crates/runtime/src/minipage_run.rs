@@ -57,6 +57,15 @@ impl Run {
         self.indices().map(move |index| MinipageId::new(self.first.area(), index))
     }
 
+    /// The same in runs of `most` at most.
+    pub(crate) fn parts(self, most: u32) -> impl Iterator<Item = Self> {
+        let area = self.first.area();
+        let starts = self.indices().step_by(most.max(1) as usize);
+        starts.filter_map(move |start| {
+            Self::new(MinipageId::new(area, start), most.max(1).min(self.end() - start))
+        })
+    }
+
     /// The same with `next` as its last, if it is the next one.
     pub(crate) fn with(self, next: MinipageId) -> Option<Self> {
         let follows = next.area() == self.first.area() && next.index() == self.end();

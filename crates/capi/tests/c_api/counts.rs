@@ -129,6 +129,24 @@ fn what_barriers_take_and_a_node_needs_again_each_time_comes_without_faults() {
     }
 }
 
+/// ADR 67.
+#[test]
+fn pages_that_are_needed_in_no_order_come_together_once_most_are() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "scattered");
+    for setting in settings(&[2], guards()) {
+        for consistency in ["eager-release", "lazy-release", "auto"] {
+            let options = &["--learn", "on"];
+            let setting = Setting { consistency, options, ..setting.clone() };
+            run_well(&launcher(), &setting, &program, &[]);
+            // Under eager release the first write of each page is a message of its own.
+            if consistency != "eager-release" {
+                run_well(&launcher(), &setting, &program, &["writes"]);
+            }
+        }
+    }
+}
+
 /// ADR 62.
 #[test]
 fn the_node_that_allocates_serves_no_more_than_its_share_of_a_large_job() {

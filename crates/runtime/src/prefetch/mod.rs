@@ -1,7 +1,9 @@
 //! Prefetch: what the program asks for (prefetch, push, touch), what a node fetched in earlier intervals
 //! ([`history`]) or needed again whenever a barrier had taken it ([`refetch_history`]), what comes next in an array that a
-//! thread scans ([`streams`]), the neighbours of what it reads ([`spatial`]), and write access for what it reads and then writes ([`migratory`]).
+//! thread scans ([`streams`]) or faults on in no order ([`dense_blocks`]), the neighbours of what it reads ([`spatial`]), and write access for what it reads and then writes ([`migratory`]).
 
+mod block_faults;
+mod dense_blocks;
 mod history;
 mod migratory;
 mod page_scans;
@@ -121,7 +123,20 @@ impl Prefetcher {
             }
             return at_once;
         }
-        driver.fetch((thread, slot), Wanted::Run(run, minipage, ahead), wanted, for_)
+        let block = match alone && learns && for_.is_first_try() {
+            true => dense_blocks::missing(driver, (thread, slot), minipage),
+            false => Vec::new(),
+        };
+        if block.is_empty() {
+            return driver.fetch((thread, slot), Wanted::Run(run, minipage, ahead), wanted, for_);
+        }
+        let mut ask_for_block = |batch: Batch<'_>| {
+            for &run in &block {
+                let kind = Kind::Read;
+                batch.step_run(run, |minipage| Input::Prefetch { minipage, kind });
+            }
+        };
+        driver.fetch((thread, slot), Wanted::With(minipage, &mut ask_for_block), wanted, for_)
     }
 
     /// Whether a minipage that a thread needs for `kind` is to be fetched to write though it reads.

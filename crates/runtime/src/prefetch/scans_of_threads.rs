@@ -5,6 +5,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use multigrain_types::ThreadId;
 
+use super::block_faults::BlockFaults;
 use super::page_scans::Scans;
 use super::streams::Streams;
 use crate::receiver::slots::{SLOT_COUNT, Slot};
@@ -14,6 +15,7 @@ use crate::receiver::slots::{SLOT_COUNT, Slot};
 pub(super) struct ThreadScans {
     pub(super) scans: Scans,
     pub(super) streams: Streams,
+    pub(super) block_faults: BlockFaults,
     /// When the thread began whose they are.
     begun_ns: u64,
     /// Whether there may be any.
@@ -21,13 +23,20 @@ pub(super) struct ThreadScans {
 }
 
 impl ThreadScans {
-    const NONE: Self = Self { scans: Scans::NONE, streams: Streams::NONE, begun_ns: 0, any: false };
+    const NONE: Self = Self {
+        scans: Scans::NONE,
+        streams: Streams::NONE,
+        block_faults: BlockFaults::NONE,
+        begun_ns: 0,
+        any: false,
+    };
 
     /// The thread has passed a barrier: what it fetched says nothing about what comes.
     fn forget(&mut self) {
         if core::mem::take(&mut self.any) {
             self.scans = Scans::NONE;
             self.streams.forget();
+            self.block_faults = BlockFaults::NONE;
         }
     }
 }

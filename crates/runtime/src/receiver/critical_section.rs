@@ -26,6 +26,8 @@ struct Section {
     /// passed a barrier.
     locks: u8,
     units: u8,
+    /// Locks and units that it has ever taken.
+    acquisitions: u32,
     /// Writes that trapped since the thread took a lock last, or gave one back.
     writes: u8,
     /// The thread has the contended lock.
@@ -42,6 +44,7 @@ impl Section {
     const NONE: Self = Self {
         locks: 0,
         units: 0,
+        acquisitions: 0,
         writes: 0,
         within: false,
         watched: [None; MOST],
@@ -51,8 +54,8 @@ impl Section {
 
     fn begin(&mut self, token_came: bool) {
         if token_came {
-            *self =
-                Self { locks: self.locks, units: self.units, writes: self.writes, ..Self::NONE };
+            let Self { locks, units, acquisitions, writes, .. } = *self;
+            *self = Self { locks, units, acquisitions, writes, ..Self::NONE };
         }
         self.within = true;
     }
@@ -98,7 +101,11 @@ fn with<R>(act: impl FnOnce(&mut Section) -> R) -> R {
 
 /// This thread has taken a lock.
 pub(crate) fn lock() {
-    with(|section| (section.locks, section.writes) = (section.locks.saturating_add(1), 0));
+    with(|section| {
+        section.locks = section.locks.saturating_add(1);
+        section.acquisitions = section.acquisitions.wrapping_add(1);
+        section.writes = 0;
+    });
 }
 
 /// It is about to give one back.
@@ -108,7 +115,10 @@ pub(crate) fn unlock() {
 
 /// It has taken a unit of a semaphore.
 pub(crate) fn take_unit() {
-    with(|section| section.units = section.units.saturating_add(1));
+    with(|section| {
+        section.units = section.units.saturating_add(1);
+        section.acquisitions = section.acquisitions.wrapping_add(1);
+    });
 }
 
 /// It is about to give units.
@@ -148,6 +158,11 @@ pub(crate) fn writes() -> SectionLength {
 pub(crate) fn is_critical() -> bool {
     let section = SECTION.with(Cell::get);
     section.locks > 0 || section.units > 0
+}
+
+/// How many locks and units it has ever taken, modulo 2^32.
+pub(crate) fn acquisitions() -> u32 {
+    SECTION.with(Cell::get).acquisitions
 }
 
 /// Whether the last section under the contended lock changed nothing.

@@ -1,0 +1,76 @@
+//! Dense blocks: pages of an array that a thread faults on in no order are fetched together as soon as single faults have
+//! cost what all that is missing would have (ADR 67).
+//!
+//! Scattered writes and reads through an index are no scans ([`super::streams`]). Whether a thread goes on to need the rest of
+//! a block is not known; but fetched whole then, the block has cost at most twice what it costs who knows (the argument of
+//! renting skis). So faults are counted for each block since the thread passed a barrier or acquired anything else: what an
+//! acquire takes says nothing about how dense accesses are. Only under release consistency, where a copy takes
+//! nothing from nodes that write.
+
+use core::ops::Range;
+
+use multigrain_protocol::Kind;
+use multigrain_types::{MinipageId, ThreadId};
+
+use super::block_faults::FEWEST;
+use super::scans_of_threads::{self, ThreadScans};
+use super::{RunBounds, is_coming, is_here, may_go_together};
+use crate::driver::Driver;
+use crate::minipage_run::{Run, runs_of};
+use crate::receiver::critical_section;
+use crate::receiver::slots::Slot;
+
+/// Pages of a block, at most.
+const PAGES: u32 = 256;
+
+/// The pages around one that are counted together.
+fn block_of(page: MinipageId, bounds: &RunBounds) -> Range<u32> {
+    let start = page.index() / PAGES * PAGES;
+    start.max(bounds.together.start)..start.saturating_add(PAGES).min(bounds.together.end)
+}
+
+/// A thread has to fetch a page that no scan foresaw: the rest of its block, if it is time to fetch that.
+pub(super) fn missing(driver: &Driver, of_thread: (ThreadId, &Slot), page: MinipageId) -> Vec<Run> {
+    if driver.tables().consistency_of(page).is_sequential()
+        || driver.races().are_checked()
+        || critical_section::is_critical()
+        || is_here(driver, (page, Kind::Read))
+        || is_coming(driver, page)
+    {
+        return Vec::new();
+    }
+    let bounds = may_go_together(driver, page);
+    let block = block_of(page, &bounds);
+    if block.len() <= FEWEST as usize {
+        return Vec::new();
+    }
+    let first = MinipageId::new(page.area(), block.start);
+    let acquisitions = critical_section::acquisitions();
+    let fault = |of: &mut ThreadScans| of.block_faults.fault(first, acquisitions);
+    if !scans_of_threads::with(of_thread, fault) {
+        return Vec::new();
+    }
+    let missing: Vec<_> = block
+        .map(|index| MinipageId::new(page.area(), index))
+        .filter(|&other| other != page && driver.tables().knows(other))
+        .filter(|&other| !is_here(driver, (other, Kind::Read)) && !is_coming(driver, other))
+        .collect();
+    if !scans_of_threads::with(of_thread, |of| of.block_faults.are_paid(missing.len())) {
+        return Vec::new();
+    }
+    runs_of(missing).flat_map(|run| run.parts(bounds.most)).collect()
+}
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests {
+    use super::*;
+    use multigrain_types::AreaId;
+
+    #[test]
+    fn a_block_ends_with_what_may_go_together() {
+        let bounds = RunBounds { together: 300..700, most: 64 };
+        let page = |index| MinipageId::new(AreaId(1), index);
+        assert_eq!(block_of(page(310), &bounds), 300..512);
+        assert_eq!(block_of(page(512), &bounds), 512..700);
+    }
+}
