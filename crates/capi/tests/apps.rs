@@ -223,6 +223,7 @@ fn the_summary_names_the_allocation_whose_pages_go_to_and_fro_for_nothing() {
     let dir = TestDir::new();
     let (launcher, rows) = build(&dir, "lurows");
     let (_, counter) = build(&dir, "counter");
+    let (_, floyd) = build(&dir, "floyd");
     let (summary, program) = (OsStr::new("--summary"), rows.as_os_str());
     let small = ["--size", "256"].map(OsStr::new);
     let (said, stats) = summarized(&launcher, &dir, &[summary, program, small[0], small[1]]);
@@ -238,6 +239,33 @@ fn the_summary_names_the_allocation_whose_pages_go_to_and_fro_for_nothing() {
         assert_eq!(sharing.iter().map(|of| number(&of["faults"])).sum::<u64>(), all, "{counters}");
         assert!(sharing.iter().all(|of| number(&of["apart"]) <= number(&of["faults"])));
     }
+
+    // Under release consistency pages are counted, which are fetched ahead as well.
+    for consistency in ["eager-release", "lazy-release", "auto"] {
+        let of_job = ["--consistency", consistency].map(OsStr::new);
+        let words = [summary, of_job[0], of_job[1], program, small[0], small[1]];
+        let (said, _) = summarized(&launcher, &dir, &words);
+        let line = said.lines().find(|line| line.starts_with("  sharing ")).unwrap_or("");
+        assert!(line.contains("of the allocation of 256.0 KiB (shm_plain, shm_mg.c:"), "{said}");
+        assert!(line.contains("nodes write different parts of a page"), "{said}");
+        let avoided = line.split_once("would avoid ").and_then(|(_, of)| of.split_once(" %"));
+        assert!(avoided.is_some_and(|(of, _)| of.parse::<u32>().unwrap() >= 60), "{said}");
+        // Each row a page: what comes again is read.
+        let apart = ["--size", "256", "--apart", "1"].map(OsStr::new);
+        let words = [&[summary, of_job[0], of_job[1], floyd.as_os_str()][..], &apart].concat();
+        let (said, _) = summarized(&launcher, &dir, &words);
+        assert!(said.contains("  faults ") && !said.contains("  sharing "), "{said}");
+    }
+
+    let owned = compile(&dir, "owned");
+    let of_job = ["--consistency", "lazy-release"].map(OsStr::new);
+    let (said, _) =
+        summarized(&launcher, &dir, &[summary, of_job[0], of_job[1], owned.as_os_str()]);
+    let line = said.lines().find(|line| line.starts_with("  sharing ")).unwrap_or("");
+    assert!(
+        line.contains("of allocations of up to ") && line.contains(" (main, owned.c:"),
+        "{said}"
+    );
 
     let few = ["--handovers", "1000"].map(OsStr::new);
     let (said, _) = summarized(&launcher, &dir, &[summary, counter.as_os_str(), few[0], few[1]]);

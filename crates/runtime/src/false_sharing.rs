@@ -17,12 +17,14 @@ use std::collections::BTreeMap;
 
 use multigrain_memory::{SegmentId, Shape};
 use multigrain_protocol::Kind;
-use multigrain_types::false_sharing::Shared;
+use multigrain_types::false_sharing::{Allocation, Shared};
 use multigrain_types::{Access, AreaId, MinipageId};
 
 use crate::allocation_sites::AllocationSites;
+use crate::area::AreaRecord;
 use crate::platform::Platform;
 use crate::shim::{Mutex, lock};
+use crate::write_sharing::WriteSharing;
 
 /// What processors share by, and so what is compared.
 const LINE_BYTES: usize = 64;
@@ -37,6 +39,8 @@ const MOST_REPORTED: usize = 16;
 #[derive(Debug, Default)]
 pub(crate) struct FalseSharing {
     uses: Mutex<Uses>,
+    /// Of pages under release consistency.
+    relaxed: WriteSharing,
     /// Intervals of this node that have ended: the number of the one at hand.
     intervals: AtomicU64,
 }
@@ -167,6 +171,11 @@ impl FalseSharing {
         self.intervals.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Of pages under release consistency.
+    pub(crate) fn relaxed(&self) -> &WriteSharing {
+        &self.relaxed
+    }
+
     /// A minipage has just been opened, or closed for this node; its lock is held.
     pub(crate) fn on_change(&self, minipage: MinipageId, to: Access, platform: &Platform) {
         let mut uses = lock(&self.uses);
@@ -239,13 +248,16 @@ impl FalseSharing {
         }
     }
 
-    /// What is known of each allocation, those that went to and fro most often first.
+    /// What is known of each allocation, those that went to and fro most often first. Small allocations
+    /// of release consistency that share pages count as one.
     pub(crate) fn report(
         &self,
         sites: Option<&AllocationSites>,
         platform: &Platform,
     ) -> Vec<Shared> {
         let mut all: BTreeMap<u64, (u64, Shared)> = BTreeMap::new();
+        // Of pages of small allocations, one on the page with most of what is counted.
+        let mut examples: BTreeMap<u64, (u64, usize)> = BTreeMap::new();
         for (&minipage, entry) in &lock(&self.uses).by_minipage {
             let Some(area) = platform.tables().area(minipage.area()) else { continue };
             let item = area.record.item_of(minipage.index(), 0);
@@ -255,19 +267,44 @@ impl FalseSharing {
             };
             let (moves, shared) = all.entry(base).or_default();
             *moves += entry.losses + entry.faults;
-            (shared.base, shared.bytes) = (base, bytes);
+            (shared.allocation.base, shared.allocation.bytes) = (base, bytes);
             entry.add_to(shared);
+        }
+        for (minipage, refetches) in self.relaxed.counts() {
+            let Some(area) = platform.tables().area(minipage.area()) else { continue };
+            let item = area.record.item_of(minipage.index(), 0);
+            let AreaRecord { area, items, .. } = area.record;
+            let small = items.chunk > 1 && !items.array;
+            let (base, bytes) = match item.element {
+                _ if small => (area.base, items.bytes),
+                Some((_, count)) => (area.base, items.bytes * count),
+                None => (item.base, items.bytes),
+            };
+            let (moves, shared) = all.entry(base as u64).or_default();
+            *moves += refetches.all;
+            let (base, made) = (base as u64, None);
+            shared.allocation = Allocation { base, bytes, made, small };
+            shared.refetches.all += refetches.all;
+            shared.refetches.apart += refetches.apart;
+            let (most, example) = examples.entry(base).or_default();
+            if small && refetches.apart >= *most {
+                (*most, *example) = (refetches.apart, item.base);
+            }
         }
         let mut all: Vec<(u64, Shared)> = all.into_values().collect();
         all.sort_by_key(|(moves, _)| core::cmp::Reverse(*moves));
         all.truncate(MOST_REPORTED);
         let by_default = platform.memory().policy(SegmentId::FIRST).consistency.is_sequential();
-        let named = |(_, shared): (u64, Shared)| {
-            let place = usize::try_from(shared.base).ok();
-            let (bytes, made) = place.and_then(|place| sites?.find(place)).unwrap_or((0, None));
+        let named = |(_, mut shared): (u64, Shared)| {
+            let of = &mut shared.allocation;
+            let example = examples.get(&of.base).filter(|_| of.small).map(|(_, place)| *place);
+            let place = example.or_else(|| usize::try_from(of.base).ok());
+            let found = place.and_then(|place| sites?.find(place));
+            let (bytes, made) = found.unwrap_or((0, None));
+            (of.bytes, of.made) = (of.bytes.max(bytes as u64), made);
             // Sequential memory of another job was asked for: what another consistency would spare is not to be had.
-            let again = if by_default { shared.again } else { 0 };
-            Shared { bytes: shared.bytes.max(bytes as u64), made, again, ..shared }
+            shared.again = if by_default { shared.again } else { 0 };
+            shared
         };
         all.into_iter().map(named).collect()
     }
@@ -324,7 +361,7 @@ impl Use {
         shared.writes |= self.writes;
         let (place, votes) = self.majority;
         if votes > shared.place.map_or(0, |(_, votes)| votes) {
-            shared.place = Some(((place as u64).saturating_sub(shared.base), votes));
+            shared.place = Some(((place as u64).saturating_sub(shared.allocation.base), votes));
         }
     }
 }
@@ -417,7 +454,10 @@ mod tests {
     #[test]
     fn the_place_of_most_traps_is_known_where_there_is_one() {
         let mut entry = Use::default();
-        let mut shared = Shared { base: 4096, ..Shared::default() };
+        let mut shared = Shared {
+            allocation: Allocation { base: 4096, ..Allocation::default() },
+            ..Shared::default()
+        };
         for address in [4100, 5000, 5000, 4200, 5000, 5000] {
             entry.count(Some(Part::Word), (address, Kind::Read), 1);
         }

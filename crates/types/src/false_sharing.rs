@@ -2,15 +2,37 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Traps of one node on one allocation. Counts are exact but for the last; what each says is in the fields.
+/// An allocation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Shared {
+pub struct Allocation {
     /// Where it begins; the same on all nodes.
     pub base: u64,
     /// Bytes of it; of an array, of all its elements.
     pub bytes: u64,
     /// Where the program made it; the node that did knows.
     pub made: Option<String>,
+    /// Whether these are all the small allocations of up to so many bytes that share pages from `base` on. `made` is where one of
+    /// them was made then.
+    #[serde(default)]
+    pub small: bool,
+}
+
+/// Fetches by a node, under release consistency, of pages that it had before and that other nodes had written since.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refetches {
+    /// All of them.
+    pub all: u64,
+    /// Of them, those after which this node wrote the page before it lost it again, and no 64 bytes that the others had
+    /// written: of parts that begin a page each they had not been, unless it read what the others wrote.
+    pub apart: u64,
+}
+
+/// Traps of one node on one allocation. Counts are exact but for the last; what each says is in the fields.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shared {
+    /// Which one.
+    #[serde(flatten)]
+    pub allocation: Allocation,
     /// Traps of this node's threads on it.
     pub faults: u64,
     /// Of them, those at a place that was as this node had left it when it lost the minipage: nobody else
@@ -31,6 +53,9 @@ pub struct Shared {
     /// An estimate: what other nodes write of other parts of the page would take it away.
     #[serde(default)]
     pub too_fine: u64,
+    /// Under release consistency.
+    #[serde(default)]
+    pub refetches: Refetches,
     /// Whether this node wrote it where `apart` or `beside` counts.
     pub writes: bool,
 }

@@ -3,7 +3,7 @@
 //! the faults if it is neither.
 
 use super::quantity::quantity;
-use multigrain_types::false_sharing::Shared;
+use multigrain_types::false_sharing::{Allocation, Refetches, Shared};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -38,17 +38,23 @@ pub(super) fn lines<'a>(stats: impl Iterator<Item = &'a Map<String, Value>>) -> 
         job_faults = faults.into_iter().flatten().fold(job_faults, u64::saturating_add);
         // What a node of another version says is left out.
         let of_node: Vec<Shared> = serde_json::from_value(shared.clone()).unwrap_or_default();
-        of_node.into_iter().for_each(|shared| all.entry(shared.base).or_default().add(shared));
+        of_node
+            .into_iter()
+            .for_each(|shared| all.entry(shared.allocation.base).or_default().add(shared));
     }
     let coarse = all.values().max_by_key(|of| of.spared()).filter(|of| of.is_too_coarse());
     let fine = all.values().max_by_key(|of| of.sum.too_fine).filter(|of| of.is_too_fine());
-    let said = [coarse, fine].map(|of| of.map(|of| of.sum.base));
-    let has_most = |of: &&All| of.has_most(job_faults) && !said.contains(&Some(of.sum.base));
+    let written_apart = all.values().max_by_key(|of| of.sum.refetches.apart);
+    let written_apart = written_apart.filter(|of| of.is_written_apart());
+    let said = [coarse, fine].map(|of| of.map(|of| of.sum.allocation.base));
+    let has_most =
+        |of: &&All| of.has_most(job_faults) && !said.contains(&Some(of.sum.allocation.base));
     let most = all.values().max_by_key(|of| of.sum.faults).filter(has_most);
     let lines = [
         coarse.map(|of| of.line_of_too_coarse(job_faults)),
         fine.map(|of| of.line_of_too_fine(job_faults)),
         most.map(|of| of.line_of_most(job_faults)),
+        written_apart.map(All::line_of_written_apart),
     ];
     lines.into_iter().flatten().collect()
 }
@@ -59,17 +65,26 @@ fn percent(part: u64, whole: u64) -> u64 {
     u64::try_from(percent).unwrap_or(100)
 }
 
+/// Where the program made it, as far as it is known, to be put behind its size.
+fn place_of(allocation: &Allocation) -> String {
+    allocation.made.as_ref().map_or(String::new(), |made| format!(" ({made})"))
+}
+
 impl All {
     fn add(&mut self, node: Shared) {
         let sum = &mut self.sum;
-        (sum.base, sum.bytes) = (node.base, sum.bytes.max(node.bytes));
+        let of = &mut sum.allocation;
+        (of.base, of.small) = (node.allocation.base, node.allocation.small);
+        of.bytes = of.bytes.max(node.allocation.bytes);
+        of.made = of.made.take().or(node.allocation.made);
         sum.faults = sum.faults.saturating_add(node.faults);
         sum.apart = sum.apart.saturating_add(node.apart);
         sum.beside = sum.beside.saturating_add(node.beside);
         sum.place = [sum.place, node.place].into_iter().flatten().max_by_key(|(_, more)| *more);
         sum.again = sum.again.saturating_add(node.again);
         sum.too_fine = sum.too_fine.saturating_add(node.too_fine);
-        sum.made = sum.made.take().or(node.made);
+        sum.refetches.all = sum.refetches.all.saturating_add(node.refetches.all);
+        sum.refetches.apart = sum.refetches.apart.saturating_add(node.refetches.apart);
         self.apart += usize::from(node.apart > 0 || node.beside > 0);
         self.writers += usize::from(node.writes);
     }
@@ -95,19 +110,24 @@ impl All {
         self.is_worth_saying(self.sum.too_fine)
     }
 
+    fn is_written_apart(&self) -> bool {
+        let Refetches { all, apart } = self.sum.refetches;
+        apart >= WORTH_SAYING && percent(apart, all) >= PERCENT_WORTH_SAYING
+    }
+
     fn has_most(&self, job_faults: u64) -> bool {
         self.sum.faults >= WORTH_SAYING && percent(self.sum.faults, job_faults) >= PERCENT_MOST
     }
 
     /// How a line begins: how many traps, what part of the job's, and of what.
     fn subject(&self, title: &str, job_faults: u64) -> String {
-        let (sum, made) = (&self.sum, self.sum.made.as_ref());
+        let (sum, of) = (&self.sum, &self.sum.allocation);
         format!(
             "  {title:<8}{:>12} faults, {} % of all, on the allocation of {}{}",
             quantity("faults", sum.faults),
             percent(sum.faults, job_faults),
-            quantity("bytes", sum.bytes),
-            made.map_or(String::new(), |made| format!(" ({made})")),
+            quantity("bytes", of.bytes),
+            place_of(of),
         )
     }
 
@@ -116,6 +136,22 @@ impl All {
             "{}: nodes need what others wrote there, or use it for the first time; longer turns, or a part for each node, \
              would avoid some\n",
             self.subject("most", job_faults),
+        )
+    }
+
+    fn line_of_written_apart(&self) -> String {
+        let Shared { allocation, refetches, .. } = &self.sum;
+        let (what, parts, advice) = match allocation.small {
+            true => ("allocations of up to", "allocations", "a grain (mg_malloc_with)"),
+            false => ("the allocation of", "parts", "parts that begin a page each"),
+        };
+        format!(
+            "  sharing {:>12} pages fetched again of {what} {}{}: nodes write different {parts} of a page between \
+             barriers or locks; {advice} would avoid {} %, but for what a node reads of the others' {parts}\n",
+            quantity("faults", refetches.all),
+            quantity("bytes", allocation.bytes),
+            place_of(allocation),
+            percent(refetches.apart, refetches.all),
         )
     }
 
@@ -173,9 +209,7 @@ mod tests {
     fn node(faults: u64, apart: u64, made: Option<&str>) -> Shared {
         let made = made.map(str::to_owned);
         Shared {
-            base: 4096,
-            bytes: 1 << 20,
-            made,
+            allocation: Allocation { base: 4096, bytes: 1 << 20, made, small: false },
             faults,
             apart,
             again: faults / 2,
@@ -219,6 +253,30 @@ mod tests {
         assert_eq!(lines_of(&[node(6000, 5000, None), node(6000, 0, None)]), "");
         assert_eq!(lines_of(&[node(14900, 500, None), node(14900, 500, None)]), "");
         assert_eq!(lines(core::iter::once(&stats("7"))), "");
+    }
+
+    #[test]
+    fn pages_that_nodes_write_different_parts_of_are_named_under_release_consistency() {
+        let fetched = |apart| Shared {
+            refetches: Refetches { all: 32_000, apart },
+            ..node(0, 0, Some("main, lu.c:88"))
+        };
+        assert_eq!(
+            lines_of(&[fetched(31_000), fetched(30_000)]),
+            "  sharing       64,000 pages fetched again of the allocation of 1.0 MiB (main, lu.c:88): nodes write \
+             different parts of a page between barriers or locks; parts that begin a page each would avoid 95 %, but for what \
+             a node reads of the others' parts\n"
+        );
+        assert_eq!(lines_of(&[fetched(400), fetched(0)]), "", "few");
+        assert_eq!(lines_of(&[fetched(8_000), fetched(7_000)]), "", "a small part");
+        let mut small = fetched(31_000);
+        (small.allocation.small, small.allocation.bytes) = (true, 256);
+        let small = lines_of(&[small]);
+        let said = "again of allocations of up to 256 B (main, lu.c:88): nodes write different allocations of a page";
+        assert!(
+            small.contains(said) && small.contains("; a grain (mg_malloc_with) would avoid 96 %"),
+            "{small}"
+        );
     }
 
     #[test]

@@ -263,7 +263,8 @@ pub(super) struct OutputArgs {
 
     /// Prints time and counters on stderr at the end [default: when stderr is a terminal]. Asked for, it
     /// also names an allocation whose pages go to and fro because nodes use different parts of them, from 500 such faults on that are a quarter of its
-    /// faults; what is fetched ahead (`--learn on`) is no fault and not counted there. `mg_get_stats(3)` says
+    /// faults; what is fetched ahead (`--learn on`) is no fault and not counted there, but under release consistency, where pages
+    /// fetched again are counted. `mg_get_stats(3)` says
     /// what each counter counts. Faults "answered locally" found the minipage here; "views at most" is how many
     /// minipages share one page, in as many views.
     #[arg(long, overrides_with = "no_summary")]

@@ -160,23 +160,38 @@ impl<'a> RealWorld<'a> {
     /// Protects neighbours that are alike; their locks are held. What [`ReleaseWorld::closing`] has closed
     /// and nobody opened since is write-protected already.
     fn change_protection(&self, run: Run, from: Access, to: Access) {
+        // Before any thread can write it.
+        if from == Access::NoAccess
+            && let Some(sharing) = &self.engine.sharing
+            && !self.platform().tables().consistency_of(run.first()).is_sequential()
+        {
+            run.minipages().for_each(|minipage| sharing.relaxed().comes(minipage, self.platform()));
+        }
         if !self.is_changed(run, (from, to))
             && let Err(error) =
                 self.platform().memory().protect_run(run.first(), run.count(), from, to)
         {
             self.platform().fatal(&error.to_string());
         }
-        if (from == Access::NoAccess || to == Access::NoAccess)
-            && let Some(sharing) = &self.engine.sharing
-            && self.platform().tables().consistency_of(run.first()).is_sequential()
-        {
-            run.minipages().for_each(|minipage| sharing.on_change(minipage, to, self.platform()));
-        }
+        self.count_sharing(run, (from, to));
         if to > from {
             self.count_opened(to);
         }
         if to != Access::ReadWrite && self.engine.races().are_checked() {
             run.minipages().for_each(|minipage| self.engine.races().unwatch(minipage));
+        }
+    }
+
+    /// For the summary.
+    fn count_sharing(&self, run: Run, (from, to): (Access, Access)) {
+        let Some(sharing) = &self.engine.sharing else { return };
+        let goes = to == Access::NoAccess;
+        if self.platform().tables().consistency_of(run.first()).is_sequential() {
+            if from == Access::NoAccess || goes {
+                run.minipages().for_each(|at| sharing.on_change(at, to, self.platform()));
+            }
+        } else if goes {
+            run.minipages().for_each(|at| sharing.relaxed().goes(at, self.platform()));
         }
     }
 
