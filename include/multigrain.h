@@ -486,7 +486,8 @@ int mg_timedlock(uint32_t id, const struct timespec *deadline);
  * Threads that disagree about `threads` are an error of the program: MG_EPERM on the node that
  * manages the id (id mod nodes), and the end of the job with one line if it is found elsewhere. In a job of more
  * than 8 nodes a barrier with threads = 0 goes by a tree over the nodes, and is another one than those of some threads
- * with the same id: threads that give 0 and threads that give a number never meet there.
+ * with the same id: threads that give 0 and threads that give a number never meet there. MG_EINVAL: more threads than
+ * the job can have, as -1 is.
  */
 int mg_barrier(uint32_t id, uint32_t threads);
 

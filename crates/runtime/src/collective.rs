@@ -6,6 +6,7 @@
 use multigrain_protocol::sync::{
     COLLECTIVE, Element, MOST_OPERAND_BYTES, MOST_SHARE_BYTES, Operand, Operation, Shape,
 };
+use multigrain_types::limits::MAX_THREADS;
 
 use crate::driver::Driver;
 use crate::error::Error;
@@ -75,6 +76,7 @@ impl Synchronization {
         };
         let gathers = combine.is_some() || matches!(what, Collective::Scan(_));
         check(party, what, all)?;
+        can_all_come(driver, all)?;
         if values.is_empty() {
             return Err(Error::Invalid("no elements in a collective operation".into()));
         }
@@ -141,6 +143,18 @@ fn fitting(result: &[u8], bytes: usize) -> Result<&[u8], Error> {
     }
     let short = "a collective operation whose root, or one of whose places, no thread has";
     Err(Error::NotPermitted(short.into()))
+}
+
+/// As many threads can be in this job at one time.
+///
+/// # Errors
+/// [`Error::Invalid`] if not: somebody who waits for them would for ever.
+pub(crate) fn can_all_come(driver: &Driver, threads: u32) -> Result<(), Error> {
+    let most = u32::from(driver.nodes()).saturating_mul(MAX_THREADS);
+    if threads <= most {
+        return Ok(());
+    }
+    Err(Error::Invalid(format!("{threads} threads are to come, and this job can have {most}")))
 }
 
 fn check(party: Party, what: Collective, all: u32) -> Result<(), Error> {

@@ -192,6 +192,9 @@ static void synchronization(void)
     OK(mg_barrier(BARRIER, 2));
     OK(mg_thread_join(first, &result));
     CHECK((intptr_t)result == MG_OK);
+    CODE(mg_barrier(BARRIER, -1), MG_EINVAL);
+    CHECK(strstr(mg_strerror(MG_EINVAL), "4294967295 threads") != NULL);
+    CHECK(strcmp(mg_strerror(-99), "unknown error code -99") == 0);
     OK(mg_barrier(BARRIER, 1));
 }
 

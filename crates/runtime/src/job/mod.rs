@@ -24,7 +24,7 @@ use multigrain_transport::Mesh;
 use multigrain_types::control::{Count, Message};
 use multigrain_types::{NodeId, ThreadId};
 
-use crate::collective::{Collective, Combine, Party};
+use crate::collective::{Collective, Combine, Party, can_all_come};
 use crate::config::{Config, misspelt, nodes_of_nobody};
 use crate::directory::Directory;
 use crate::directory::names::Names;
@@ -379,11 +379,12 @@ impl Runtime {
     /// Waits until `total` threads of the job have come; 0 = every node's `threads`.
     ///
     /// # Errors
-    /// [`Error::NotPermitted`] when threads disagree about the size.
+    /// [`Error::NotPermitted`] when threads disagree about the size; [`Error::Invalid`] for more threads than the job can
+    /// have.
     pub fn barrier(&self, id: impl Into<SyncId>, total: u32) -> Result<(), Error> {
         let id = id.into().value();
         of_program("barrier", id)?;
-        self.member()?;
+        can_all_come(self.member()?, total)?;
         self.pass_barrier(id, total)
     }
 
