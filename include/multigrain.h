@@ -92,7 +92,8 @@ enum mg_error {
 /*
  * What happened, in English; never NULL. If this thread's last failed call gave this code, that call's own
  * words ("unlock of lock 7, which this thread does not hold"), which are good until the thread's next
- * failure or end; if not, one sentence about the code.
+ * failure or end; if not, one sentence about the code. What is said of a number that is no code is good until the
+ * thread asks for another one.
  */
 const char *mg_strerror(int error);
 /* The code of this thread's last failed call, MG_OK before any; what goes well does not change it. */
@@ -507,7 +508,7 @@ int mg_barrier(uint32_t id, uint32_t threads);
  *
  * Threads that disagree (about the operation, type, count or root, or two with one place) are an error of the program:
  * MG_EPERM where it is found before the thread has come, which then has not, and else the end of the job with
- * one line. MG_EINVAL for no elements, or a place beyond the threads. Arrays beyond 32 KiB go in pieces of that,
+ * one line. MG_EINVAL for no elements, a place beyond the threads, or more threads than the job can have. Arrays beyond 32 KiB go in pieces of that,
  * each a barrier.
  */
 enum mg_type {

@@ -24,14 +24,10 @@ use crate::allocation_sites::AllocationSites;
 use crate::area::AreaRecord;
 use crate::platform::Platform;
 use crate::shim::{Mutex, lock};
-use crate::write_sharing::WriteSharing;
+use crate::write_sharing::{LINE_BYTES, MOST_KEPT_BYTES, WriteSharing};
 
-/// What processors share by, and so what is compared.
-const LINE_BYTES: usize = 64;
 /// The place of a trap: a number or a pointer.
 const WORD_BYTES: usize = 8;
-/// Contents that are kept; of minipages lost beyond it, traps count as true sharing.
-const MOST_KEPT_BYTES: usize = 64 << 20;
 /// Allocations that are reported: finding where the program made one takes a while.
 const MOST_REPORTED: usize = 16;
 

@@ -432,7 +432,7 @@ impl Synchronization {
         if waits {
             self.wait_within(driver, (thread, slot), (limit, from))?;
         }
-        driver.engine().end_interval();
+        driver.end_interval();
         if slot.is_refused() {
             return Err(refused(driver, thread, (limit, from)));
         }
@@ -525,7 +525,7 @@ fn synchronize(
 ) -> Result<(), Error> {
     driver.ask(slot, input)?;
     driver.wait_for(slot, wait);
-    driver.engine().end_interval();
+    driver.end_interval();
     Ok(())
 }
 

@@ -1,13 +1,13 @@
 //! Write-write false sharing under release consistency: which pages are fetched again because other nodes wrote them, though
 //! they wrote other parts than this node does (`run --summary`).
 //!
-//! Role: a copy is kept of each page as it is when this node gets it and when it loses it. What differs between a loss and the
-//! next fetch, others have written; what differs between a fetch and the next loss, this node has (ADR 36). A home loses nothing,
-//! and counts nothing.
+//! Role: a copy is kept of each page that this node loses, as it is then and as it is when it comes again. What differs between a loss and the
+//! next fetch, others have written; what differs between a fetch and the next loss, this node has (ADR 36). A home of
+//! lazy release loses nothing, and counts nothing.
 
 #![expect(unsafe_code, reason = "page bytes are read from the privileged view")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use multigrain_types::MinipageId;
 use multigrain_types::false_sharing::Refetches;
@@ -15,10 +15,10 @@ use multigrain_types::false_sharing::Refetches;
 use crate::platform::Platform;
 use crate::shim::{Mutex, lock};
 
-/// Contents that are kept; pages beyond it are not counted.
-const MOST_KEPT_BYTES: usize = 64 << 20;
+/// Contents that are kept; of the pages that a node loses beyond it, those lost first for the first time are forgotten.
+pub(crate) const MOST_KEPT_BYTES: usize = 64 << 20;
 /// What processors share by: what is written of a line counts as all of it.
-const LINE_BYTES: usize = 64;
+pub(crate) const LINE_BYTES: usize = 64;
 /// Parts of a page that are told apart, at most: in a larger one they are larger than a line.
 const PARTS: usize = 64;
 
@@ -31,11 +31,15 @@ pub(crate) struct WriteSharing {
 #[derive(Debug, Default)]
 struct Pages {
     by_minipage: BTreeMap<MinipageId, Page>,
+    /// The same in the order in which they were kept.
+    kept: VecDeque<MinipageId>,
     kept_bytes: usize,
+    /// What was counted of pages that are not kept any more, of each allocation, with one of them.
+    forgotten: BTreeMap<usize, (MinipageId, Refetches)>,
 }
 
-/// A page at this node, since the job began.
-#[derive(Debug, Default)]
+/// A page that this node has lost.
+#[derive(Debug)]
 struct Page {
     /// As it was when it came or went last.
     kept: Box<[u8]>,
@@ -51,18 +55,17 @@ fn differing(before: &[u8], now: &[u8]) -> u64 {
     parts.enumerate().fold(0, |bits, (at, (before, now))| bits | u64::from(before != now) << at)
 }
 
-impl Page {
-    fn comes(&mut self, now: &[u8]) {
-        self.others = if self.kept.is_empty() { 0 } else { differing(&self.kept, now) };
-        self.counts.all += u64::from(self.others != 0);
-        self.keep(now);
-    }
+/// The contents of a page that no thread of this node writes: it is closed, and what comes for it is received under its lock.
+fn contents(minipage: MinipageId, platform: &Platform) -> &[u8] {
+    let (page, len) = platform.memory().privileged(minipage);
+    // SAFETY: the privileged view is readable for the length of the minipage.
+    unsafe { core::slice::from_raw_parts(page.cast_const(), len) }
+}
 
-    fn goes(&mut self, now: &[u8]) {
-        let others = core::mem::take(&mut self.others);
-        let own = if self.kept.is_empty() { 0 } else { differing(&self.kept, now) };
-        self.counts.apart += u64::from(others != 0 && own != 0 && others & own == 0);
-        self.keep(now);
+impl Page {
+    /// One that this node loses for the first time.
+    fn that_goes(now: &[u8]) -> Self {
+        Self { kept: now.into(), others: 0, counts: Refetches::default() }
     }
 
     fn keep(&mut self, now: &[u8]) {
@@ -72,40 +75,78 @@ impl Page {
             self.kept = now.into();
         }
     }
+
+    fn comes(&mut self, now: &[u8]) {
+        self.others = differing(&self.kept, now);
+        self.counts.all += u64::from(self.others != 0);
+        self.keep(now);
+    }
+
+    fn goes(&mut self, now: &[u8]) {
+        let others = core::mem::take(&mut self.others);
+        let own = differing(&self.kept, now);
+        self.counts.apart += u64::from(others != 0 && own != 0 && others & own == 0);
+        self.keep(now);
+    }
+}
+
+impl Pages {
+    /// Keeps a page that goes for the first time.
+    fn keep(
+        &mut self,
+        minipage: MinipageId,
+        now: &[u8],
+        most_bytes: usize,
+        allocation_of: impl Fn(MinipageId) -> usize,
+    ) {
+        while self.kept_bytes + now.len() > most_bytes {
+            let Some(oldest) = self.kept.pop_front() else { return };
+            let Some(page) = self.by_minipage.remove(&oldest) else { continue };
+            self.kept_bytes -= page.kept.len();
+            if page.counts != Refetches::default() {
+                let of = self.forgotten.entry(allocation_of(oldest));
+                let (_, counts) = of.or_insert((oldest, Refetches::default()));
+                counts.all += page.counts.all;
+                counts.apart += page.counts.apart;
+            }
+        }
+        self.kept_bytes += now.len();
+        self.kept.push_back(minipage);
+        self.by_minipage.insert(minipage, Page::that_goes(now));
+    }
+}
+
+/// Where the allocation begins that a page is of; 0 if it is none any more.
+fn allocation_of(minipage: MinipageId, platform: &Platform) -> usize {
+    let area = platform.tables().area(minipage.area());
+    area.map_or(0, |area| area.record.item_of(minipage.index(), 0).base)
 }
 
 impl WriteSharing {
     /// A page is about to be opened for this node; its lock is held.
     pub(crate) fn comes(&self, minipage: MinipageId, platform: &Platform) {
-        self.change(minipage, platform, Page::comes);
-    }
-
-    /// A page has just been closed for this node; its lock is held.
-    pub(crate) fn goes(&self, minipage: MinipageId, platform: &Platform) {
-        self.change(minipage, platform, Page::goes);
-    }
-
-    fn change(&self, minipage: MinipageId, platform: &Platform, act: impl Fn(&mut Page, &[u8])) {
         let mut pages = lock(&self.pages);
-        let Pages { by_minipage, kept_bytes } = &mut *pages;
-        let (page, len) = platform.memory().privileged(minipage);
-        let entry = by_minipage.entry(minipage).or_default();
-        if entry.kept.is_empty() {
-            if *kept_bytes + len > MOST_KEPT_BYTES {
-                return;
-            }
-            *kept_bytes += len;
+        if let Some(page) = pages.by_minipage.get_mut(&minipage) {
+            page.comes(contents(minipage, platform));
         }
-        // SAFETY: the privileged view is readable for the length of the minipage, and no thread of this node writes there: it is
-        // closed, and what comes for it is received under its lock.
-        let now = unsafe { core::slice::from_raw_parts(page.cast_const(), len) };
-        act(entry, now);
+    }
+
+    /// A page has just been closed for this node; its lock is held. One that nobody has written goes to who touches it first.
+    pub(crate) fn goes(&self, minipage: MinipageId, platform: &Platform) {
+        let now = contents(minipage, platform);
+        let mut pages = lock(&self.pages);
+        if let Some(page) = pages.by_minipage.get_mut(&minipage) {
+            page.goes(now);
+        } else if now.iter().any(|&byte| byte != 0) {
+            pages.keep(minipage, now, MOST_KEPT_BYTES, |of| allocation_of(of, platform));
+        }
     }
 
     /// What is known of each page.
     pub(crate) fn counts(&self) -> Vec<(MinipageId, Refetches)> {
         let pages = lock(&self.pages);
-        pages.by_minipage.iter().map(|(&minipage, page)| (minipage, page.counts)).collect()
+        let kept = pages.by_minipage.iter().map(|(&minipage, page)| (minipage, page.counts));
+        kept.chain(pages.forgotten.values().copied()).collect()
     }
 }
 
@@ -117,15 +158,14 @@ mod tests {
 
     /// Intervals in which others write these bytes of a page while it is away, and this node those after it has come.
     fn intervals(written: &[(&[usize], &[usize])]) -> Refetches {
-        let (mut page, mut now) = (Page::default(), vec![0u8; LEN]);
-        page.comes(&now);
+        let mut now = vec![0u8; LEN];
+        let mut page = Page::that_goes(&now);
         for &(others, own) in written {
-            page.goes(&now);
             others.iter().for_each(|&at| now[at] += 1);
             page.comes(&now);
             own.iter().for_each(|&at| now[at] += 1);
+            page.goes(&now);
         }
-        page.goes(&now);
         page.counts
     }
 
@@ -142,6 +182,21 @@ mod tests {
         assert_eq!(intervals(&[(&[7], &[]), (&[7], &[])]), Refetches { all: 2, apart: 0 });
         assert_eq!(intervals(&[(&[], &[7]), (&[], &[7])]), Refetches::default());
         assert_eq!(intervals(&[]), Refetches::default());
+    }
+
+    #[test]
+    fn beyond_the_bound_the_first_are_forgotten_and_their_counts_are_not() {
+        let mut pages = Pages::default();
+        let (now, one) = ([7; LEN], Refetches { all: 1, apart: 1 });
+        for index in 0..10 {
+            pages.keep(MinipageId(index), &now, 4 * LEN, |of| usize::from(of.0 >= 5));
+            pages.by_minipage.get_mut(&MinipageId(index)).unwrap().counts = one;
+        }
+        assert_eq!(pages.by_minipage.keys().map(|page| page.0).collect::<Vec<_>>(), [6, 7, 8, 9]);
+        assert_eq!(pages.kept_bytes, 4 * LEN);
+        let forgotten: Vec<_> = pages.forgotten.values().copied().collect();
+        let five = Refetches { all: 5, apart: 5 };
+        assert_eq!(forgotten, [(MinipageId(0), five), (MinipageId(5), one)]);
     }
 
     #[test]

@@ -135,14 +135,11 @@ fn pages_that_are_needed_in_no_order_come_together_once_most_are() {
     let dir = TestDir::new();
     let program = compile(&dir, "scattered");
     for setting in settings(&[2], guards()) {
-        for consistency in ["eager-release", "lazy-release", "auto"] {
+        for consistency in ["lazy-release", "auto"] {
             let options = &["--learn", "on"];
             let setting = Setting { consistency, options, ..setting.clone() };
             run_well(&launcher(), &setting, &program, &[]);
-            // Under eager release the first write of each page is a message of its own.
-            if consistency != "eager-release" {
-                run_well(&launcher(), &setting, &program, &["writes"]);
-            }
+            run_well(&launcher(), &setting, &program, &["writes"]);
         }
     }
 }

@@ -143,11 +143,15 @@ impl All {
         let Shared { allocation, refetches, .. } = &self.sum;
         let (what, parts, advice) = match allocation.small {
             true => ("allocations of up to", "allocations", "a grain (mg_malloc_with)"),
-            false => ("the allocation of", "parts", "parts that begin a page each"),
+            false => (
+                "the allocation of",
+                "parts",
+                "parts that begin a minipage (a page, or its grain) each",
+            ),
         };
         format!(
             "  sharing {:>12} pages fetched again of {what} {}{}: nodes write different {parts} of a page between \
-             barriers or locks; {advice} would avoid {} %, but for what a node reads of the others' {parts}\n",
+             barriers or locks; if a node uses its own alone, {advice} would avoid up to {} %\n",
             quantity("faults", refetches.all),
             quantity("bytes", allocation.bytes),
             place_of(allocation),
@@ -264,8 +268,8 @@ mod tests {
         assert_eq!(
             lines_of(&[fetched(31_000), fetched(30_000)]),
             "  sharing       64,000 pages fetched again of the allocation of 1.0 MiB (main, lu.c:88): nodes write \
-             different parts of a page between barriers or locks; parts that begin a page each would avoid 95 %, but for what \
-             a node reads of the others' parts\n"
+             different parts of a page between barriers or locks; if a node uses its own alone, parts that begin a minipage (a \
+             page, or its grain) each would avoid up to 95 %\n"
         );
         assert_eq!(lines_of(&[fetched(400), fetched(0)]), "", "few");
         assert_eq!(lines_of(&[fetched(8_000), fetched(7_000)]), "", "a small part");
@@ -274,7 +278,8 @@ mod tests {
         let small = lines_of(&[small]);
         let said = "again of allocations of up to 256 B (main, lu.c:88): nodes write different allocations of a page";
         assert!(
-            small.contains(said) && small.contains("; a grain (mg_malloc_with) would avoid 96 %"),
+            small.contains(said)
+                && small.contains("a grain (mg_malloc_with) would avoid up to 96 %"),
             "{small}"
         );
     }

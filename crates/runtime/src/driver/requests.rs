@@ -12,6 +12,7 @@ use multigrain_types::{NodeId, ThreadId};
 use super::{Driver, WaitReason};
 use crate::error::Error;
 use crate::frames::{Asker, Awaits, DriverFrame, FrameRow, Leave, OwnKind, Request};
+use crate::receiver::critical_section;
 use crate::receiver::slots::{self, Slot};
 use crate::shim::lock;
 
@@ -158,9 +159,15 @@ impl Driver {
         }
     }
 
+    /// A thread has acquired by a synchronization call.
+    pub(crate) fn end_interval(&self) {
+        critical_section::acquire();
+        self.engine.end_interval();
+    }
+
     /// After this node was told by other means.
     pub(crate) fn acquire(&self) {
-        self.engine.end_interval();
+        self.end_interval();
         if self.tables().is_lazy() {
             self.step_sure(Input::Acquire);
         }

@@ -4,13 +4,13 @@
 //! Scattered writes and reads through an index are no scans ([`super::streams`]). Whether a thread goes on to need the rest of
 //! a block is not known; but fetched whole then, the block has cost at most twice what it costs who knows (the argument of
 //! renting skis). So faults are counted for each block since the thread passed a barrier or acquired anything else: what an
-//! acquire takes says nothing about how dense accesses are. Only under release consistency, where a copy takes
-//! nothing from nodes that write.
+//! acquire takes says nothing about how dense accesses are. Only under lazy release: under sequential and eager release
+//! consistency a copy takes rights from a node that writes.
 
 use core::ops::Range;
 
-use multigrain_protocol::Kind;
-use multigrain_types::{MinipageId, ThreadId};
+use multigrain_protocol::{Cell as _, Kind};
+use multigrain_types::{MinipageId, PAGE_BYTES, ThreadId};
 
 use super::block_faults::FEWEST;
 use super::scans_of_threads::{self, ThreadScans};
@@ -31,12 +31,7 @@ fn block_of(page: MinipageId, bounds: &RunBounds) -> Range<u32> {
 
 /// A thread has to fetch a page that no scan foresaw: the rest of its block, if it is time to fetch that.
 pub(super) fn missing(driver: &Driver, of_thread: (ThreadId, &Slot), page: MinipageId) -> Vec<Run> {
-    if driver.tables().consistency_of(page).is_sequential()
-        || driver.races().are_checked()
-        || critical_section::is_critical()
-        || is_here(driver, (page, Kind::Read))
-        || is_coming(driver, page)
-    {
+    if !is_counted(driver, page) || is_here(driver, (page, Kind::Read)) || is_coming(driver, page) {
         return Vec::new();
     }
     let bounds = may_go_together(driver, page);
@@ -59,6 +54,23 @@ pub(super) fn missing(driver: &Driver, of_thread: (ThreadId, &Slot), page: Minip
         return Vec::new();
     }
     runs_of(missing).flat_map(|run| run.parts(bounds.most)).collect()
+}
+
+/// A thread has fetched a page whose block is counted. If nobody had touched it, this node is its home now (first touch), and
+/// the others of its block are left to those who need them.
+pub(super) fn has_come(driver: &Driver, of_thread: (ThreadId, &Slot), page: MinipageId) {
+    if is_counted(driver, page) && driver.tables().lock(page).copy().is_exclusive() {
+        scans_of_threads::with(of_thread, |of| of.block_faults.forget_last());
+    }
+}
+
+/// Whether faults on a page count: those on larger minipages cost more than its rule knows.
+fn is_counted(driver: &Driver, page: MinipageId) -> bool {
+    let area = driver.memory().area(page.area());
+    driver.tables().consistency_of(page).is_lazy()
+        && !driver.races().are_checked()
+        && !critical_section::is_critical()
+        && area.is_some_and(|area| area.minipage_bytes(page.index()) <= PAGE_BYTES)
 }
 
 #[cfg(all(test, not(feature = "shuttle")))]

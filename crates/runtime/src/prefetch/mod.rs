@@ -123,20 +123,22 @@ impl Prefetcher {
             }
             return at_once;
         }
-        let block = match alone && learns && for_.is_first_try() {
-            true => dense_blocks::missing(driver, (thread, slot), minipage),
-            false => Vec::new(),
-        };
-        if block.is_empty() {
+        if !(alone && learns && for_.is_first_try()) {
             return driver.fetch((thread, slot), Wanted::Run(run, minipage, ahead), wanted, for_);
         }
+        let block = dense_blocks::missing(driver, (thread, slot), minipage);
         let mut ask_for_block = |batch: Batch<'_>| {
             for &run in &block {
                 let kind = Kind::Read;
                 batch.step_run(run, |minipage| Input::Prefetch { minipage, kind });
             }
         };
-        driver.fetch((thread, slot), Wanted::With(minipage, &mut ask_for_block), wanted, for_)
+        let wants = Wanted::With(minipage, &mut ask_for_block);
+        let at_once = driver.fetch((thread, slot), wants, wanted, for_);
+        if !at_once {
+            dense_blocks::has_come(driver, (thread, slot), minipage);
+        }
+        at_once
     }
 
     /// Whether a minipage that a thread needs for `kind` is to be fetched to write though it reads.

@@ -26,7 +26,7 @@ struct Section {
     /// passed a barrier.
     locks: u8,
     units: u8,
-    /// Locks and units that it has ever taken.
+    /// How often it has acquired anything.
     acquisitions: u32,
     /// Writes that trapped since the thread took a lock last, or gave one back.
     writes: u8,
@@ -101,11 +101,7 @@ fn with<R>(act: impl FnOnce(&mut Section) -> R) -> R {
 
 /// This thread has taken a lock.
 pub(crate) fn lock() {
-    with(|section| {
-        section.locks = section.locks.saturating_add(1);
-        section.acquisitions = section.acquisitions.wrapping_add(1);
-        section.writes = 0;
-    });
+    with(|section| (section.locks, section.writes) = (section.locks.saturating_add(1), 0));
 }
 
 /// It is about to give one back.
@@ -115,10 +111,7 @@ pub(crate) fn unlock() {
 
 /// It has taken a unit of a semaphore.
 pub(crate) fn take_unit() {
-    with(|section| {
-        section.units = section.units.saturating_add(1);
-        section.acquisitions = section.acquisitions.wrapping_add(1);
-    });
+    with(|section| section.units = section.units.saturating_add(1));
 }
 
 /// It is about to give units.
@@ -160,7 +153,12 @@ pub(crate) fn is_critical() -> bool {
     section.locks > 0 || section.units > 0
 }
 
-/// How many locks and units it has ever taken, modulo 2^32.
+/// This thread acquires: what others wrote before is taken from its node.
+pub(crate) fn acquire() {
+    with(|section| section.acquisitions = section.acquisitions.wrapping_add(1));
+}
+
+/// How often it has, modulo 2^32.
 pub(crate) fn acquisitions() -> u32 {
     SECTION.with(Cell::get).acquisitions
 }
