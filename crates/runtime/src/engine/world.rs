@@ -119,7 +119,13 @@ impl<'a> RealWorld<'a> {
     /// Makes a change of protection of many before their steps do.
     fn close(&mut self, minipages: &[MinipageId], change: (Access, Access)) {
         let openings = &self.engine.openings;
-        let closed = Closed::close(minipages, change, self.platform().memory(), openings);
+        let memory = self.platform().memory();
+        let closed = Closed::close(
+            minipages,
+            change,
+            (self.platform().tables(), openings),
+            |run, change| memory.restrict_run(run.first(), run.count(), change),
+        );
         self.closed =
             Some(closed.unwrap_or_else(|error| self.platform().fatal(&error.to_string())));
     }

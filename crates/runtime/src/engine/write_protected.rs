@@ -2,10 +2,12 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use multigrain_memory::{Memory, MemoryError};
+use multigrain_memory::MemoryError;
+use multigrain_protocol::Tables as _;
 use multigrain_types::{Access, MinipageId};
 
-use crate::minipage_run::Run;
+use crate::minipage_run::{Run, runs_of};
+use crate::state_tables::SharedTables;
 
 /// How often any minipage of this node was opened: for writes, and for any access.
 #[derive(Debug, Default)]
@@ -41,31 +43,27 @@ pub(super) struct Closed {
 }
 
 impl Closed {
-    /// Closes those of these minipages, which are in order, that lie next to each other.
+    /// Closes those of these minipages, which are in order, that lie next to each other. Under their locks, and only where all
+    /// have the access that is taken from them: another thread may have closed one meanwhile for an acquire, and
+    /// `mprotect` would open it again to read, without a new copy.
     ///
     /// # Errors
-    /// What the guard says.
+    /// What `restrict` says, which changes the protection of a run if it is one view's.
     pub(super) fn close(
         minipages: &[MinipageId],
         change: (Access, Access),
-        memory: &Memory,
-        openings: &Openings,
+        (tables, openings): (&SharedTables, &Openings),
+        restrict: impl Fn(Run, (Access, Access)) -> Result<bool, MemoryError>,
     ) -> Result<Self, MemoryError> {
         // Before they are closed, on every processor: what is opened after it counts as opened since.
         let opened = openings.against(change.1).load(Ordering::Acquire);
-        let mut runs: Vec<(MinipageId, u32)> = Vec::new();
-        for &minipage in minipages {
-            match runs.last_mut() {
-                Some((first, count)) if first.0 + u64::from(*count) == minipage.0 => *count += 1,
-                Some(_) | None => runs.push((minipage, 1)),
-            }
-        }
+        let mut closed = Vec::new();
         // One alone costs the same later, under its lock.
-        runs.retain(|(_, count)| *count > 1);
-        let mut closed = Vec::with_capacity(runs.len());
-        for (first, count) in runs {
-            if memory.restrict_run(first, count, change)? {
-                closed.push((first, count));
+        for run in runs_of(minipages.iter().copied()).filter(|run| run.count() > 1) {
+            let mut states = &tables.lock_run(run);
+            let is_open = |minipage| states.minipage(minipage).access() == change.0;
+            if run.minipages().all(is_open) && restrict(run, change)? {
+                closed.push((run.first(), run.count()));
             }
         }
         Ok(Self { runs: closed, change, opened })
@@ -90,8 +88,44 @@ impl Closed {
 
 #[cfg(all(test, not(any(feature = "shuttle", feature = "loom"))))]
 mod tests {
+    use core::cell::RefCell;
+
+    use multigrain_memory::{Area, Shape, VIEWS_BASE};
+    use multigrain_protocol::Cell as _;
+    use multigrain_protocol::coherence::Holder;
+    use multigrain_types::{AreaId, Consistency, NodeId, Placement};
+
     use super::*;
-    use multigrain_types::AreaId;
+    use crate::area::{AreaRecord, Items, Origin};
+
+    /// What `mprotect` does to one that is closed for all would be to open it to read.
+    #[test]
+    fn a_run_is_left_alone_where_another_thread_has_closed_one_of_it_for_an_acquire() {
+        let tables = SharedTables::new(NodeId(0), 2);
+        let (id, shape) = (AreaId(3), Shape::Pages { pages: 1 });
+        let area = Area { id, base: VIEWS_BASE, file_offset: 0, bytes: 16 * 4096, shape };
+        let items = Items { bytes: 16 * 4096, count: 1, chunk: 1, array: false };
+        let (consistency, origin) = (Consistency::Sequential, Origin::Heap);
+        let record = AreaRecord { area, owner: NodeId(0), items, consistency, origin };
+        assert!(tables.add(record, Placement::First));
+        let at = |index| MinipageId::new(id, index);
+        for index in 0..16 {
+            let holder = if index == 2 { Holder::default() } else { Holder::owner() };
+            *tables.lock(at(index)).holder() = holder;
+        }
+        let change = (Access::ReadWrite, Access::ReadOnly);
+        let restricted = RefCell::new(Vec::new());
+        let restrict = |run: Run, _| {
+            restricted.borrow_mut().push(run);
+            Ok(true)
+        };
+        let openings = Openings::default();
+        let minipages: Vec<_> = (0..5).chain(7..9).chain([11]).map(at).collect();
+        let closed = Closed::close(&minipages, change, (&tables, &openings), restrict).unwrap();
+        assert_eq!(*restricted.borrow(), [Run::new(at(7), 2).unwrap()]);
+        assert!(closed.still(Run::one(at(8)), change, &openings));
+        assert!(!closed.still(Run::one(at(0)), change, &openings), "it is closed by itself");
+    }
 
     #[test]
     fn a_run_is_closed_if_all_of_it_is_and_none_has_been_opened_since() {
