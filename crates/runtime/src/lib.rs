@@ -16,7 +16,8 @@
 //! directory                                          : the same
 //! driver                                             : a step and what it waits for; requests between nodes
 //! engine                                             : the protocol's effects become protections, frames, wake-ups
-//! races  false_sharing  write_sharing  allocation_sites             : what the engines stand on
+//! races  false_sharing  write_sharing                : what the engines stand on
+//! allocation_sites                                   : the same
 //! platform  stats  state_tables  compression         : the same: memory, links, states of minipages, counters
 //! config  program  node_programs  secret             : the same: what a node is told, and which program it runs
 //! receiver  time_windows  membership  frames         : the same: waiting, windows, who is in the job, formats
