@@ -175,7 +175,7 @@ fn a_node_has_4096_threads_and_the_next_one_is_refused_before_it_runs() {
 #[test]
 fn what_threads_of_a_node_write_and_acquire_at_one_time_is_lost_to_none() {
     let dir = TestDir::new();
-    let program = compile(&dir, "pairs");
+    let program = compile(&dir, "partners");
     for setting in settings(&[2], guards()) {
         let options = &["--learn", "on"];
         let setting = Setting { consistency: "lazy-release", threads: 8, options, ..setting };

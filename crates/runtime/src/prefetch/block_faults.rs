@@ -49,21 +49,25 @@ impl BlockFaults {
     /// Of the block that was used last so many pages are missing: whether its faults have cost what these do. If so, they
     /// are counted anew. If not, a fault is one page less that is missing.
     pub(super) fn are_paid(&mut self, missing: usize) -> bool {
-        let Some(block) = &mut self.of[0] else { return false };
+        let Some(mut block) = self.of[0] else { return false };
         let missing = u32::try_from(missing).unwrap_or(u32::MAX);
         let paid = missing <= block.faults.saturating_mul(PAGES_A_FAULT);
         let enough = missing.saturating_add(block.faults).div_ceil(PAGES_A_FAULT + 1);
         block.looked_at_from = enough.max(block.faults + 1);
+        self.of[0] = Some(block);
         if paid {
-            self.forget_last();
+            self.forget(block.first);
         }
         paid
     }
 
-    /// Faults in the block that was used last no longer count.
-    pub(super) fn forget_last(&mut self) {
-        self.of[0] = None;
-        self.of.rotate_left(1);
+    /// Faults in the block that begins with `first` no longer count.
+    pub(super) fn forget(&mut self, first: MinipageId) {
+        let is_it = |block: &Option<Block>| block.is_some_and(|block| block.first == first);
+        if let Some(at) = self.of.iter().position(is_it) {
+            self.of[at] = None;
+            self.of[at..].rotate_left(1);
+        }
     }
 }
 
@@ -118,7 +122,7 @@ mod tests {
         turn(33);
         assert_eq!(turn(33), [false; 33], "each is forgotten for the next");
         (0..FEWEST).for_each(|_| _ = blocks.fault(block(32), 0));
-        blocks.forget_last();
+        blocks.forget(block(32));
         blocks.fault(block(33), 0);
         assert!(
             blocks.of.iter().all(Option::is_some),

@@ -29,6 +29,11 @@ fn block_of(page: MinipageId, bounds: &RunBounds) -> Range<u32> {
     start.max(bounds.together.start)..start.saturating_add(PAGES).min(bounds.together.end)
 }
 
+/// The first page of the block.
+fn first_of(page: MinipageId, block: &Range<u32>) -> MinipageId {
+    MinipageId::new(page.area(), block.start)
+}
+
 /// A thread has to fetch a page that no scan foresaw: the rest of its block, if it is time to fetch that.
 pub(super) fn missing(driver: &Driver, of_thread: (ThreadId, &Slot), page: MinipageId) -> Vec<Run> {
     if !is_counted(driver, page) || is_here(driver, (page, Kind::Read)) || is_coming(driver, page) {
@@ -39,7 +44,7 @@ pub(super) fn missing(driver: &Driver, of_thread: (ThreadId, &Slot), page: Minip
     if block.len() <= FEWEST as usize {
         return Vec::new();
     }
-    let first = MinipageId::new(page.area(), block.start);
+    let first = first_of(page, &block);
     let acquisitions = critical_section::acquisitions();
     let fault = |of: &mut ThreadScans| of.block_faults.fault(first, acquisitions);
     if !scans_of_threads::with(of_thread, fault) {
@@ -60,7 +65,8 @@ pub(super) fn missing(driver: &Driver, of_thread: (ThreadId, &Slot), page: Minip
 /// the others of its block are left to those who need them.
 pub(super) fn has_come(driver: &Driver, of_thread: (ThreadId, &Slot), page: MinipageId) {
     if is_counted(driver, page) && driver.tables().lock(page).copy().is_exclusive() {
-        scans_of_threads::with(of_thread, |of| of.block_faults.forget_last());
+        let first = first_of(page, &block_of(page, &may_go_together(driver, page)));
+        scans_of_threads::with(of_thread, |of| of.block_faults.forget(first));
     }
 }
 

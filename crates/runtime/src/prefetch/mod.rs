@@ -133,7 +133,10 @@ impl Prefetcher {
                 batch.step_run(run, |minipage| Input::Prefetch { minipage, kind });
             }
         };
-        let wants = Wanted::With(minipage, &mut ask_for_block);
+        let wants = match block.is_empty() {
+            true => Wanted::Run(run, minipage, ahead),
+            false => Wanted::With(minipage, &mut ask_for_block),
+        };
         let at_once = driver.fetch((thread, slot), wants, wanted, for_);
         if !at_once {
             dense_blocks::has_come(driver, (thread, slot), minipage);
