@@ -135,6 +135,25 @@ fn a_breakpoint_of_the_program_ends_it() {
         let ended = run(&launcher(), &Setting::nodes(1), &program, arguments);
         assert!(!ended.out.contains("went on"), "{ended:?}");
         assert!(ended.err.contains("SIGTRAP"), "{ended:?}");
+        let says_where = ended.err.contains("a breakpoint or a single step (si_code");
+        assert_eq!(says_where, arguments.is_empty(), "{ended:?}");
+    }
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn a_step_that_the_kernel_takes_for_another_trap_ends_as_one() {
+    let _alone = alone();
+    let dir = TestDir::new();
+    let program = compile(&dir, "step_code");
+    for &guard in guards() {
+        let out = run_well(&launcher(), &Setting { guard, ..Setting::nodes(2) }, &program, &[]);
+        if out.contains("not traced") {
+            return not_tried("a child may not trace its parent here");
+        }
+        let changed = |line: &str| line.split_once("changed ")?.1.parse::<u32>().ok();
+        let all: Vec<_> = out.lines().filter_map(changed).collect();
+        assert!(all.len() == 2 && all.iter().sum::<u32>() > 0, "{out}");
     }
 }
 

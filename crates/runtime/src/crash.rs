@@ -144,6 +144,11 @@ pub(crate) enum Crash {
     StackFull(usize),
     /// Above all that is on the thread's stack.
     StackOverrun(usize),
+    /// Not an access: a breakpoint or a step, which nobody handles.
+    Trapped {
+        at: usize,
+        code: c_int,
+    },
 }
 
 impl Crash {
@@ -155,7 +160,7 @@ impl Crash {
         memory: &Memory,
         nodes: u16,
     ) -> Option<Self> {
-        if !matches!(signal, libc::SIGSEGV | libc::SIGBUS) || info.is_null() {
+        if !matches!(signal, libc::SIGSEGV | libc::SIGBUS | libc::SIGTRAP) || info.is_null() {
             return None;
         }
         // SAFETY: not null, so the kernel's own siginfo_t of the signal being handled.
@@ -163,6 +168,9 @@ impl Crash {
         match info.si_code {
             // Somebody's kill.
             ..=0 => None,
+            code if signal == libc::SIGTRAP => {
+                Some(Self::Trapped { at: instruction_at(context), code })
+            }
             libc::SI_KERNEL => {
                 Some(small_alternate_stack(context).map_or(Self::Unknown, Self::SmallStack))
             }
@@ -255,6 +263,10 @@ impl fmt::Display for Crash {
                 f,
                 "at address {address:#x}, in shared memory that this program has unmapped, protected or \
                  replaced by a system call of its own: only mg_free takes it away"
+            ),
+            Self::Trapped { at, code } => write!(
+                f,
+                "at instruction {at:#x}: a breakpoint or a single step (si_code {code}), and the program has no handler for it"
             ),
             Self::Unallocated(address) => write!(
                 f,

@@ -7,7 +7,7 @@
 #![expect(unsafe_code, reason = "reads what the kernel gave a signal handler")]
 
 use core::cell::Cell;
-use core::ffi::{c_int, c_void};
+use core::ffi::c_void;
 
 use multigrain_protocol::held_accesses::{Accesses, Asking};
 use multigrain_protocol::{Input, Kind};
@@ -134,9 +134,8 @@ impl Driver {
 
     /// SIGTRAP: true if it came from an instruction that was stepped here, and only here.
     pub(crate) fn on_step(&self, info: *mut libc::siginfo_t, context: *mut c_void) -> bool {
-        // SAFETY: the kernel gave the handler this information.
-        let code: c_int = unsafe { (*info).si_code };
-        code == libc::TRAP_TRACE && self.end_step(context)
+        // SAFETY: the kernel gave the handler both.
+        unsafe { single_step::is_step((*info).si_code, context) && self.end_step(context) }
     }
 }
 

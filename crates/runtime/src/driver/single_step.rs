@@ -12,7 +12,7 @@
 mod arch;
 
 use core::cell::Cell;
-use core::ffi::c_void;
+use core::ffi::{c_int, c_void};
 
 /// Which instruction: the registers it begins with. It has them again whenever it is retried, and
 /// the same instruction in the next turn of a loop hardly ever has.
@@ -94,6 +94,20 @@ pub(super) unsafe fn is_stepped_here(context: *const c_void) -> bool {
 pub(super) unsafe fn instruction(context: *const c_void) -> Option<Instruction> {
     // SAFETY: as the caller says.
     unsafe { arch::instruction(context) }
+}
+
+/// Whether a SIGTRAP of this code ends a step. A kernel that finds the processor's debug status empty, as hypervisors that
+/// give it back late let it, takes the trap for that of `int1`; then the flag in the frame says what it was.
+///
+/// # Safety
+/// `context` is the third argument of a signal handler.
+pub(super) unsafe fn is_step(code: c_int, context: *const c_void) -> bool {
+    match code {
+        libc::TRAP_TRACE => true,
+        // SAFETY: as the caller says.
+        libc::TRAP_BRKPT => unsafe { arch::is_stepped(context) },
+        _ => false,
+    }
 }
 
 /// Whether an instruction can be stepped now: SIGTRAP's handler is the runtime's.
