@@ -58,7 +58,8 @@ fn who_was_stopped_for_ten_seconds_goes_on_and_is_right() {
 
 #[test]
 fn a_host_that_falls_silent_is_noticed() {
-    // Of these seeds the moment comes early. On a busy machine a job may be over before it, and only then is it right.
+    // Of these seeds the moment comes early, and the program takes ten seconds if nothing befalls it. A job may be over
+    // before the moment, and only then is it right.
     let Output { status, stdout, stderr } = inject("--only silence --times 2 --seed 46");
     let (out, err) = (String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap());
     let all = out.lines().find(|line| line.starts_with("all ")).unwrap_or_default();

@@ -63,6 +63,13 @@ impl Program {
         Ok(Self { app, command: [file.into()].into_iter().chain(flags).collect() })
     }
 
+    /// Arguments with which it takes ten seconds, where it has some: a busy machine may look for a connection for as long as
+    /// it usually takes, and what falls silent after the last frame is missed by nobody.
+    pub(super) fn much_longer(&self) -> impl Iterator<Item = &'static str> {
+        let has_some = self.app == App::Churn;
+        ["--rounds", "3000"].into_iter().filter(move |_| has_some)
+    }
+
     /// Its name.
     pub(super) fn name(&self) -> String {
         self.app.to_string()

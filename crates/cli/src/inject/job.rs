@@ -81,6 +81,9 @@ fn command(plan: &Plan, program: &Program) -> Result<Vec<OsString>> {
         | Fault::Limit { .. } => {}
     }
     words.extend(program.command.iter().cloned());
+    if matches!(plan.fault, Fault::Silence { .. }) {
+        words.extend(program.much_longer().map(OsString::from));
+    }
     Ok(words)
 }
 
