@@ -123,6 +123,7 @@ try-mutants:
 	$(CARGO) test $(ALIKE) --features multigrain-cli/mutants --bin multigrain -- mutants::
 	$(MUTANTS) --without-control --first-catch --jobs 2 --protocol --tools check,check-release,sim-shares
 	$(MUTANTS) --without-control --first-catch --jobs 2 --tools loom,peers,bounds
+	$(MUTANTS) --without-control --first-catch --tools random runs-closed-unseen
 	$(TARGET)/mutants/multigrain bounds
 
 build-mutants:

@@ -312,6 +312,7 @@ complete -c multigrain -n "__fish_multigrain_using_subcommand random" -l trackin
 scans\t''"
 complete -c multigrain -n "__fish_multigrain_using_subcommand random" -l length -d 'Shorter programs: so many phrases of each, and what it takes to end them. To find what a failure needs' -r
 complete -c multigrain -n "__fish_multigrain_using_subcommand random" -l limit -d 'Seconds after which a job hangs' -r
+complete -c multigrain -n "__fish_multigrain_using_subcommand random" -l sweeps -d 'Programs of sweeps alone: pairs of threads go over many pages, all at once, and half of them write'
 complete -c multigrain -n "__fish_multigrain_using_subcommand random" -l keep-going -d 'Goes on after a run that failed'
 complete -c multigrain -n "__fish_multigrain_using_subcommand random" -l show -d 'Prints the programs instead of running them'
 complete -c multigrain -n "__fish_multigrain_using_subcommand random" -l json -d 'Prints the summary as one line of JSON'

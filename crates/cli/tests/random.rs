@@ -46,6 +46,17 @@ fn reads_on_memories_of_all_kinds_are_those_of_a_sequential_execution() {
 }
 
 #[test]
+fn reads_of_pages_that_threads_of_a_node_open_release_and_acquire_at_one_time_are_those_of_a_sequential_execution()
+ {
+    for mode in ["lazy-release", "eager-release", "auto"] {
+        let ended = random(&format!(
+            "--sweeps --seed 1 --runs 3 --nodes 2 --threads 4 --guard mprotect --json --consistency {mode}"
+        ));
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+    }
+}
+
+#[test]
 fn a_node_that_finds_other_bytes_ends_the_job_and_the_line_says_how_to_repeat_it() {
     let ended = random("--seed 4 --runs 3 --nodes 2 --guard mprotect --length 20 --spoil");
     assert_eq!(ended.code, Some(1), "{ended:?}");

@@ -76,9 +76,7 @@ pub trait ReleaseWorld {
     /// do what it costs for all at once.
     fn closing(&mut self, minipages: &[MinipageId]);
     /// Read copies, in order, are about to lose all access one after the other, for an acquire: likewise.
-    fn losing(&mut self, minipages: &[MinipageId]) {
-        let _ = minipages;
-    }
+    fn losing(&mut self, minipages: &[MinipageId]);
     /// A flush has sent all it has: the batch goes.
     fn send_batched(&mut self);
     /// See [`crate::Effect::MakeTwin`].

@@ -52,7 +52,7 @@ pub(super) struct Tool {
 }
 
 /// All tools, the quickest of each subject first. Each takes seconds: a few tests of many, a few seeds.
-pub(super) const TOOLS: [Tool; 12] = [
+pub(super) const TOOLS: [Tool; 13] = [
     tool("check", &CHECK, Subject::Sequential),
     tool("sim", &["sim", "--seed", "1", "--nodes", "8", "--runs", "8"], Subject::Sequential),
     tool("sim-shares", &["sim", "--shares"], Subject::Sequential),
@@ -62,6 +62,7 @@ pub(super) const TOOLS: [Tool; 12] = [
     Tool { may_hang: true, ..tool("litmus-eager", &litmus_on("eager-release"), Subject::Release) },
     Tool { may_hang: true, ..tool("litmus-lazy", &litmus_on("lazy-release"), Subject::Release) },
     Tool { may_hang: true, ..tool("races", &RACES, Subject::Release) },
+    Tool { may_hang: true, ..tool("random", &SWEEPS, Subject::Release) },
     tool("loom", &["scenes", "loom"], Subject::Queues),
     tool("peers", &["scenes", "peers"], Subject::Queues),
     tool("bounds", &["bounds", "--transport", "unix"], Subject::Queues),
@@ -136,6 +137,24 @@ const SEEN_IN: [(&str, &[&str]); 6] = [
         &["check", "--first", "auto/a-diff-that-none-opened-ahead-overtakes"],
     ),
     ("turn-not-told", &["sim", "--shares"]),
+];
+
+/// A few jobs whose threads go over the same pages at one time.
+const SWEEPS: [&str; 14] = [
+    "random",
+    "--sweeps",
+    "--consistency",
+    "lazy-release",
+    "--guard",
+    "mprotect",
+    "--tracking",
+    "faults",
+    "--threads",
+    "4",
+    "--seed",
+    "1000",
+    "--runs",
+    "8",
 ];
 
 /// One job of three nodes.

@@ -114,6 +114,9 @@ struct JobArgs {
     /// How a node finds what its threads write to lazily consistent pages.
     #[arg(long, value_parser = PossibleValuesParser::new(["faults", "scans"]))]
     tracking: Option<String>,
+    /// Programs of sweeps alone: pairs of threads go over many pages, all at once, and half of them write.
+    #[arg(long)]
+    sweeps: bool,
 }
 
 /// What `--transport` may be: a backend by its name. Seeds draw unix and tcp alone, so that each stays the job it was.

@@ -42,6 +42,8 @@ pub(super) struct Setting {
     /// Initial threads of a node.
     pub(super) threads: u16,
     pub(super) mode: Mode,
+    /// Nothing but sweeps.
+    pub(super) sweeps: bool,
     launch: Launch,
 }
 
@@ -86,6 +88,7 @@ impl Setting {
             nodes: args.nodes.unwrap_or(nodes),
             threads: args.threads.unwrap_or(threads),
             mode,
+            sweeps: args.sweeps,
             launch: Launch {
                 consistency: mode.only().unwrap_or(of_job),
                 guard,
@@ -126,7 +129,7 @@ impl Setting {
 
     /// The options that make a node generate the same program.
     pub(super) fn of_node(&self) -> Vec<String> {
-        let Self { seed, nodes, threads, .. } = self;
+        let Self { seed, nodes, threads, sweeps, .. } = self;
         let mode = name_of(&self.mode);
         [
             ("seed", seed.to_string()),
@@ -135,18 +138,21 @@ impl Setting {
             ("consistency", mode),
         ]
         .map(|(name, value)| format!("--{name}={value}"))
-        .into()
+        .into_iter()
+        .chain(sweeps.then(|| "--sweeps".to_owned()))
+        .collect()
     }
 }
 
 /// The options that repeat the run.
 impl fmt::Display for Setting {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { seed, nodes, threads, launch, .. } = self;
+        let Self { seed, nodes, threads, launch, sweeps, .. } = self;
         let Launch { guard, transport, wait, tracking, .. } = launch;
         write!(out, "--seed {seed} --nodes {nodes} --threads {threads}")?;
         write!(out, " --consistency {} --guard {guard}", name_of(&self.mode))?;
-        write!(out, " --transport {transport} --wait {wait} --tracking {tracking}")
+        write!(out, " --transport {transport} --wait {wait} --tracking {tracking}")?;
+        if *sweeps { out.write_str(" --sweeps") } else { Ok(()) }
     }
 }
 

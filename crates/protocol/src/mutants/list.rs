@@ -183,6 +183,7 @@ mutants! {
         "notified-before-queued" => "Lazy: notices count as sent before they are queued, and another message overtakes them.",
     RuntimeOfRelease:
         "twin-after-opening" => "Runtime: a twin is made after threads have written the page.",
+        "runs-closed-unseen" => "Runtime: runs of pages are closed ahead of an acquire, whatever threads have opened since they were listed.",
         "clock-merged-at-arrival" => "Runtime, --check-races: a node that serves a message knows what its sender knew.",
         "clock-of-the-moment" => "Runtime, --check-races: a message brings what its sender knows when it leaves.",
     Runtime:

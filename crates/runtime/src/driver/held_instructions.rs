@@ -134,8 +134,10 @@ impl Driver {
 
     /// SIGTRAP: true if it came from an instruction that was stepped here, and only here.
     pub(crate) fn on_step(&self, info: *mut libc::siginfo_t, context: *mut c_void) -> bool {
-        // SAFETY: the kernel gave the handler both.
-        unsafe { single_step::is_step((*info).si_code, context) && self.end_step(context) }
+        // SAFETY: the kernel gave the handler this information.
+        let code = unsafe { (*info).si_code };
+        // SAFETY: the kernel gave the handler this context.
+        unsafe { single_step::is_step(code, context) && self.end_step(context) }
     }
 }
 

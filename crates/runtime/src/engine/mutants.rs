@@ -29,6 +29,15 @@ pub(super) struct MutantWorld<'a, 'b> {
     late: Option<(MinipageId, Access, Access)>,
 }
 
+/// `runs-closed-unseen`: threads have time to open what is about to be closed together.
+pub(super) fn closes_unseen(to: Access) -> bool {
+    let closes = on(const { Mutant::named("runs-closed-unseen") });
+    if closes && to == Access::NoAccess {
+        thread::sleep(LATE);
+    }
+    closes
+}
+
 /// `twin-after-opening`: these twins are made when somebody wants the diff.
 static LATE_TWINS: Mutex<Vec<MinipageId>> = Mutex::new(Vec::new());
 
@@ -154,6 +163,10 @@ impl ReleaseWorld for MutantWorld<'_, '_> {
 
     fn closing(&mut self, minipages: &[MinipageId]) {
         self.released().closing(minipages);
+    }
+
+    fn losing(&mut self, minipages: &[MinipageId]) {
+        self.released().losing(minipages);
     }
 
     fn send_batched(&mut self) {

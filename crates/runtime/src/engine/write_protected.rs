@@ -44,8 +44,9 @@ pub(super) struct Closed {
 
 impl Closed {
     /// Closes those of these minipages, which are in order, that lie next to each other. Under their locks, and only where all
-    /// have the access that is taken from them: another thread may have closed one meanwhile for an acquire, and
-    /// `mprotect` would open it again to read, without a new copy.
+    /// have the access that is taken from them: a thread may have opened one to write since they were listed. Its own step
+    /// then takes both from it, write access first, for which `mprotect` opens it to read; if it counted as closed, that
+    /// would be all, and old contents could be read.
     ///
     /// # Errors
     /// What `restrict` says, which changes the protection of a run if it is one view's.
@@ -55,6 +56,8 @@ impl Closed {
         (tables, openings): (&SharedTables, &Openings),
         restrict: impl Fn(Run, (Access, Access)) -> Result<bool, MemoryError>,
     ) -> Result<Self, MemoryError> {
+        #[cfg(feature = "mutants")]
+        let unseen = super::mutants::closes_unseen(change.1);
         // Before they are closed, on every processor: what is opened after it counts as opened since.
         let opened = openings.against(change.1).load(Ordering::Acquire);
         let mut closed = Vec::new();
@@ -62,7 +65,10 @@ impl Closed {
         for run in runs_of(minipages.iter().copied()).filter(|run| run.count() > 1) {
             let mut states = &tables.lock_run(run);
             let is_open = |minipage| states.minipage(minipage).access() == change.0;
-            if run.minipages().all(is_open) && restrict(run, change)? {
+            let are_open = run.minipages().all(is_open);
+            #[cfg(feature = "mutants")]
+            let are_open = are_open || unseen;
+            if are_open && restrict(run, change)? {
                 closed.push((run.first(), run.count()));
             }
         }
@@ -98,9 +104,8 @@ mod tests {
     use super::*;
     use crate::area::{AreaRecord, Items, Origin};
 
-    /// What `mprotect` does to one that is closed for all would be to open it to read.
     #[test]
-    fn a_run_is_left_alone_where_another_thread_has_closed_one_of_it_for_an_acquire() {
+    fn a_run_is_left_alone_where_one_has_another_access_by_now() {
         let tables = SharedTables::new(NodeId(0), 2);
         let (id, shape) = (AreaId(3), Shape::Pages { pages: 1 });
         let area = Area { id, base: VIEWS_BASE, file_offset: 0, bytes: 16 * 4096, shape };

@@ -354,6 +354,7 @@ impl ReleaseWorld for Stage<'_> {
     }
 
     fn closing(&mut self, _: &[MinipageId]) {}
+    fn losing(&mut self, _: &[MinipageId]) {}
 
     fn send_batched(&mut self) {}
 }

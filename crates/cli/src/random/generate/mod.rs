@@ -18,10 +18,12 @@
 //! | `memory` | reads, writes, copies, hints |
 //! | `sync` | critical sections; passing cells on by semaphores, conditions and barriers of some threads |
 //! | `threads` | threads that threads start and join |
+//! | `sweeps` | pairs of threads that go over many pages |
 
 mod memory;
 mod objects;
 mod owners;
+mod sweeps;
 mod sync;
 mod threads;
 
@@ -131,6 +133,10 @@ struct At {
 /// The program of a setting, of so many phrases at most.
 pub(super) fn generate(setting: &Setting, most: Option<u32>) -> Program {
     let mut draft = Draft::new(setting);
+    if setting.sweeps {
+        draft.sweep(setting.seed, sweeps::MANY);
+        return draft.program;
+    }
     let (phases, phrases) = (draft.rng.magnitude(2, 10), draft.rng.magnitude(4, 40));
     draft.at.left = most.unwrap_or(u32::MAX);
     draft.allocate_first();
@@ -148,6 +154,9 @@ pub(super) fn generate(setting: &Setting, most: Option<u32>) -> Program {
     }
     draft.join_all();
     draft.meet();
+    if draft.at.left > 0 && draft.rng.once_in(2) {
+        draft.sweep(setting.seed, sweeps::FEW);
+    }
     draft.program
 }
 

@@ -33,7 +33,7 @@ impl Draft {
         live.clone().count() < OBJECTS && live.sum::<usize>() + bytes <= BYTES
     }
 
-    fn object(&mut self) -> Object {
+    pub(super) fn object(&mut self) -> Object {
         let own = match self.job.mode {
             Mode::Mixed => self.rng.pick(&[
                 None,

@@ -56,7 +56,7 @@ impl Draft {
         }
     }
 
-    fn initial_thread(&mut self) -> ThreadId {
+    pub(super) fn initial_thread(&mut self) -> ThreadId {
         let initial_threads = self.job.initial_threads;
         ThreadId(self.below(initial_threads))
     }

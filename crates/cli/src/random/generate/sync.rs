@@ -20,7 +20,7 @@ impl Draft {
         self.program.groups[group.0].lock
     }
 
-    fn enter(&mut self, thread: ThreadId, group: GroupId) {
+    pub(super) fn enter(&mut self, thread: ThreadId, group: GroupId) {
         let users = &mut self.uses[group.0].users;
         if !users.contains(&thread) {
             users.push(thread);
@@ -28,14 +28,14 @@ impl Draft {
         self.emit(thread, Op::Lock(self.lock_of(group)));
     }
 
-    fn bump(&mut self, thread: ThreadId, group: GroupId) {
+    pub(super) fn bump(&mut self, thread: ThreadId, group: GroupId) {
         let amount = 1 + self.rng.below(9);
         self.program.groups[group.0].total += amount;
         self.emit(thread, Op::Bump(group, amount));
     }
 
     /// Gives the lock back; threads that wait for the group are told before or after.
-    fn leave(&mut self, thread: ThreadId, group: GroupId) {
+    pub(super) fn leave(&mut self, thread: ThreadId, group: GroupId) {
         let mut ops = vec![Op::Unlock(self.lock_of(group))];
         if self.uses[group.0].awaited {
             let condition = self.program.groups[group.0].condition;
@@ -173,7 +173,7 @@ impl Draft {
         self.receive(thread, to, &cells);
     }
 
-    fn await_all(&mut self, thread: ThreadId, group: GroupId) {
+    pub(super) fn await_all(&mut self, thread: ThreadId, group: GroupId) {
         self.enter(thread, group);
         let so_far = self.program.groups[group.0].total;
         self.emit(thread, Op::Await(group, so_far));
