@@ -162,6 +162,7 @@ impl ReleaseWorld for Watched {
     fn send_notices_alone(&mut self) {}
 
     fn closing(&mut self, _: &[MinipageId]) {}
+    fn losing(&mut self, _: &[MinipageId]) {}
 
     fn send_batched(&mut self) {}
 

@@ -34,7 +34,7 @@ use std::process::ExitCode;
 #[derive(Debug, Parser)]
 #[command(name = "multigrain", version, max_term_width = 100)]
 #[command(
-    after_help = "A first program: man 7 multigrain. Porting one: PORTING.md beside the installed README. Slow: run --summary. Wrong: run \
+    after_help = "A first program: man 7 multigrain. Porting one: docs/PORTING.md beside the installed README. Slow: run --summary. Wrong: run \
                         --check-races."
 )]
 struct Cli {

@@ -48,7 +48,7 @@ fn reads_on_memories_of_all_kinds_are_those_of_a_sequential_execution() {
 #[test]
 fn reads_of_pages_that_threads_of_a_node_open_release_and_acquire_at_one_time_are_those_of_a_sequential_execution()
  {
-    for mode in ["lazy-release", "eager-release", "auto"] {
+    for mode in ["lazy-release", "auto"] {
         let ended = random(&format!(
             "--sweeps --seed 1 --runs 3 --nodes 2 --threads 4 --guard mprotect --json --consistency {mode}"
         ));

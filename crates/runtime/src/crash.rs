@@ -92,7 +92,7 @@ fn is_above_stack(address: usize, pointer: usize, memory: &Memory) -> bool {
         && !is_readable(address)
 }
 
-/// Where the instruction begins that was refused.
+/// Where the instruction begins that was refused; behind a trap, the next one.
 fn instruction_at(context: *const c_void) -> usize {
     if context.is_null() {
         return 0;
@@ -144,9 +144,9 @@ pub(crate) enum Crash {
     StackFull(usize),
     /// Above all that is on the thread's stack.
     StackOverrun(usize),
-    /// Not an access: a breakpoint or a step, which nobody handles.
+    /// Not an access: a breakpoint or a step, which nobody handles, and the instruction behind.
     Trapped {
-        at: usize,
+        next: usize,
         code: c_int,
     },
 }
@@ -169,7 +169,7 @@ impl Crash {
             // Somebody's kill.
             ..=0 => None,
             code if signal == libc::SIGTRAP => {
-                Some(Self::Trapped { at: instruction_at(context), code })
+                Some(Self::Trapped { next: instruction_at(context), code })
             }
             libc::SI_KERNEL => {
                 Some(small_alternate_stack(context).map_or(Self::Unknown, Self::SmallStack))
@@ -264,9 +264,9 @@ impl fmt::Display for Crash {
                 "at address {address:#x}, in shared memory that this program has unmapped, protected or \
                  replaced by a system call of its own: only mg_free takes it away"
             ),
-            Self::Trapped { at, code } => write!(
+            Self::Trapped { next, code } => write!(
                 f,
-                "at instruction {at:#x}: a breakpoint or a single step (si_code {code}), and the program has no handler for it"
+                "before instruction {next:#x}: a breakpoint or a single step (si_code {code}), and the program has no handler for it"
             ),
             Self::Unallocated(address) => write!(
                 f,

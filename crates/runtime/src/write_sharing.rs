@@ -9,8 +9,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use multigrain_types::MinipageId;
 use multigrain_types::false_sharing::Refetches;
+use multigrain_types::{AreaId, MinipageId};
 
 use crate::platform::Platform;
 use crate::shim::{Mutex, lock};
@@ -55,7 +55,8 @@ fn differing(before: &[u8], now: &[u8]) -> u64 {
     parts.enumerate().fold(0, |bits, (at, (before, now))| bits | u64::from(before != now) << at)
 }
 
-/// The contents of a page that no thread of this node writes: it is closed, and what comes for it is received under its lock.
+/// The contents of a page that no thread of this node writes: it is closed, or not open yet, and contents that come for it are
+/// in place before the step that opens it, which is the caller.
 fn contents(minipage: MinipageId, platform: &Platform) -> &[u8] {
     let (page, len) = platform.memory().privileged(minipage);
     // SAFETY: the privileged view is readable for the length of the minipage.
@@ -101,18 +102,31 @@ impl Pages {
     ) {
         while self.kept_bytes + now.len() > most_bytes {
             let Some(oldest) = self.kept.pop_front() else { return };
-            let Some(page) = self.by_minipage.remove(&oldest) else { continue };
-            self.kept_bytes -= page.kept.len();
-            if page.counts != Refetches::default() {
-                let of = self.forgotten.entry(allocation_of(oldest));
-                let (_, counts) = of.or_insert((oldest, Refetches::default()));
-                counts.all += page.counts.all;
-                counts.apart += page.counts.apart;
-            }
+            self.forget(oldest, &allocation_of);
         }
         self.kept_bytes += now.len();
         self.kept.push_back(minipage);
         self.by_minipage.insert(minipage, Page::that_goes(now));
+    }
+
+    /// Keeps the counts of a page alone.
+    fn forget(&mut self, minipage: MinipageId, allocation_of: impl Fn(MinipageId) -> usize) {
+        let Some(page) = self.by_minipage.remove(&minipage) else { return };
+        self.kept_bytes -= page.kept.len();
+        if page.counts != Refetches::default() {
+            let of = self.forgotten.entry(allocation_of(minipage));
+            let (_, counts) = of.or_insert((minipage, Refetches::default()));
+            counts.all += page.counts.all;
+            counts.apart += page.counts.apart;
+        }
+    }
+
+    /// The same of all pages of an area.
+    fn forget_area(&mut self, id: AreaId, allocation_of: impl Fn(MinipageId) -> usize) {
+        let all = core::mem::take(&mut self.kept);
+        let (gone, kept): (VecDeque<_>, _) = all.into_iter().partition(|of| of.area() == id);
+        self.kept = kept;
+        gone.into_iter().for_each(|minipage| self.forget(minipage, &allocation_of));
     }
 }
 
@@ -140,6 +154,11 @@ impl WriteSharing {
         } else if now.iter().any(|&byte| byte != 0) {
             pages.keep(minipage, now, MOST_KEPT_BYTES, |of| allocation_of(of, platform));
         }
+    }
+
+    /// An area has nothing allocated any more, and its id is used by no other.
+    pub(crate) fn forget_area(&self, id: AreaId, platform: &Platform) {
+        lock(&self.pages).forget_area(id, |of| allocation_of(of, platform));
     }
 
     /// What is known of each page.
@@ -197,6 +216,20 @@ mod tests {
         let forgotten: Vec<_> = pages.forgotten.values().copied().collect();
         let five = Refetches { all: 5, apart: 5 };
         assert_eq!(forgotten, [(MinipageId(0), five), (MinipageId(5), one)]);
+    }
+
+    #[test]
+    fn of_an_area_that_has_gone_the_counts_are_kept_alone() {
+        let mut pages = Pages::default();
+        let at = |area, index| MinipageId::new(AreaId(area), index);
+        for minipage in [at(1, 0), at(2, 0), at(1, 1)] {
+            pages.keep(minipage, &[7; LEN], 4 * LEN, |_| 0);
+            pages.by_minipage.get_mut(&minipage).unwrap().counts = Refetches { all: 2, apart: 1 };
+        }
+        pages.forget_area(AreaId(1), |_| 5);
+        assert_eq!((pages.kept_bytes, &*pages.kept.make_contiguous()), (LEN, &[at(2, 0)][..]));
+        let both = Refetches { all: 4, apart: 2 };
+        assert_eq!(pages.forgotten.into_iter().collect::<Vec<_>>(), [(5, (at(1, 0), both))]);
     }
 
     #[test]

@@ -27,7 +27,8 @@ pub struct Refetches {
     pub apart: u64,
 }
 
-/// Traps of one node on one allocation. Counts are exact but for the last; what each says is in the fields.
+/// Traps of one node on one allocation, and pages that it fetched again. Counts are exact but for `too_fine`; what each says is
+/// in the fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shared {
     /// Which one.

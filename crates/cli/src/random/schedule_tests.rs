@@ -39,6 +39,15 @@ fn a_program_cut_short_is_the_beginning_of_the_whole() {
     assert_eq!(short.order[..10], whole.order[..10]);
 }
 
+#[test]
+fn a_sweep_can_be_cut_short_too() {
+    let mut setting = Setting::of_seed(5);
+    setting.sweeps = true;
+    let (short, whole) = (generate(&setting, Some(2)), generate(&setting, None));
+    assert!(short.order.len() * 4 < whole.order.len());
+    assert_eq!(short.order[..40], whole.order[..40]);
+}
+
 /// Two initial threads on one object of 8 bytes, which the first allocates.
 fn pair(first: &[Op], second: &[Op]) -> Program {
     let object = ObjectId(0);

@@ -1,6 +1,6 @@
 //! The lines of the summary about where faults were: the allocation whose pages were transferred in vain, for nodes use
-//! different parts of them (false sharing), the one whose minipages are finer than their use, and the one with most of
-//! the faults if it is neither.
+//! different parts of them (false sharing), the one whose minipages are finer than their use, the one with most of
+//! the faults if it is neither, and under release consistency the one whose pages were fetched again in vain.
 
 use super::quantity::quantity;
 use multigrain_types::false_sharing::{Allocation, Refetches, Shared};
@@ -28,8 +28,9 @@ struct All {
     writers: usize,
 }
 
-/// A line about the allocation with the most traps for a part that nobody else wrote, and one about that with the most
-/// for neighbours of what was here; none if there is nothing to say.
+/// A line about the allocation with the most traps for a part that nobody else wrote, one about that with the most for
+/// neighbours of what was here, one about that with the most of all, and one about that with the most pages that were fetched
+/// again though other parts had been written; none of those that have nothing to say.
 pub(super) fn lines<'a>(stats: impl Iterator<Item = &'a Map<String, Value>>) -> String {
     let mut all: BTreeMap<u64, All> = BTreeMap::new();
     let mut job_faults = 0u64;

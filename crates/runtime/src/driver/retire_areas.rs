@@ -63,6 +63,7 @@ impl Driver {
         match self.tables().retire(id, || self.memory().retire_area(id)) {
             Ok(()) => {
                 self.races().forget_area(id);
+                self.engine.forget_sharing(id);
                 lock(&self.retiring.waiting).push(id);
                 self.retiring.count.fetch_add(1, Ordering::SeqCst);
                 self.finish_retiring();

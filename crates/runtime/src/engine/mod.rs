@@ -22,7 +22,7 @@ use multigrain_protocol::{
     Cell as _, HlrcMessage, Input, Kind, Message, Node, Tables as _, Violation, World as _,
 };
 use multigrain_types::false_sharing::Shared;
-use multigrain_types::{MinipageId, NodeId, ThreadId};
+use multigrain_types::{AreaId, MinipageId, NodeId, ThreadId};
 
 use crate::allocation_sites::AllocationSites;
 use crate::error::Error;
@@ -93,6 +93,13 @@ impl Engine {
 
     pub(crate) fn races(&self) -> Races<'_> {
         Races::new(self.races.as_ref(), self.sites.as_ref(), &self.platform)
+    }
+
+    /// An area has been retired.
+    pub(crate) fn forget_sharing(&self, id: AreaId) {
+        if let Some(sharing) = &self.sharing {
+            sharing.relaxed().forget_area(id, &self.platform);
+        }
     }
 
     /// A thread has trapped at an address of a minipage; none if sharing is not counted.

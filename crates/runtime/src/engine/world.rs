@@ -163,8 +163,8 @@ impl<'a> RealWorld<'a> {
         }
     }
 
-    /// Protects neighbours that are alike; their locks are held. What [`ReleaseWorld::closing`] has closed
-    /// and nobody opened since is write-protected already.
+    /// Protects neighbours that are alike; their locks are held. What [`ReleaseWorld::closing`] and
+    /// [`ReleaseWorld::losing`] have closed and nobody opened since is closed already.
     fn change_protection(&self, run: Run, from: Access, to: Access) {
         // Before any thread can write it.
         if from == Access::NoAccess

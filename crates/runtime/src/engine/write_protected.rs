@@ -44,9 +44,9 @@ pub(super) struct Closed {
 
 impl Closed {
     /// Closes those of these minipages, which are in order, that lie next to each other. Under their locks, and only where all
-    /// have the access that is taken from them: a thread may have opened one to write since they were listed. Its own step
-    /// then takes both from it, write access first, for which `mprotect` opens it to read; if it counted as closed, that
-    /// would be all, and old contents could be read.
+    /// have the access that is taken from them: one may have been opened to write since they were listed. If it was opened
+    /// ahead and has not been written, its own step makes a read copy of it first (`protocol/src/hlrc/copy`), for which
+    /// `mprotect` opens it to read; if it counted as closed for all, that would be all, and old contents could be read.
     ///
     /// # Errors
     /// What `restrict` says, which changes the protection of a run if it is one view's.

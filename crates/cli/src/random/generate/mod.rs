@@ -133,12 +133,12 @@ struct At {
 /// The program of a setting, of so many phrases at most.
 pub(super) fn generate(setting: &Setting, most: Option<u32>) -> Program {
     let mut draft = Draft::new(setting);
+    draft.at.left = most.unwrap_or(u32::MAX);
     if setting.sweeps {
         draft.sweep(setting.seed, sweeps::MANY);
         return draft.program;
     }
     let (phases, phrases) = (draft.rng.magnitude(2, 10), draft.rng.magnitude(4, 40));
-    draft.at.left = most.unwrap_or(u32::MAX);
     draft.allocate_first();
     draft.meet();
     for _ in 0..phases {

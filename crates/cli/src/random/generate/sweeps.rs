@@ -30,7 +30,7 @@ struct Pair {
 }
 
 impl Draft {
-    /// One of them.
+    /// One of them; a round of a pair is a phrase.
     pub(super) fn sweep(&mut self, seed: u64, most_writes: usize) {
         self.rng = Rng::of(seed, 3);
         let most_pairs = (self.job.initial_threads / 2).min(PAGE_BYTES / PLACE);
@@ -48,7 +48,10 @@ impl Draft {
         self.meet();
         for round in 0..rounds {
             for pair in &pairs {
-                self.round(object, pages, *pair, round);
+                if self.at.left > 0 {
+                    self.at.left -= 1;
+                    self.round(object, pages, *pair, round);
+                }
             }
         }
         self.meet();
