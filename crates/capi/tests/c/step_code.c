@@ -1,6 +1,6 @@
 /*
- * Single steps that the kernel takes for `int1`, as it does where the processor's debug status comes back empty from under a
- * hypervisor: a child of each node traces it and gives every trap of a step that code.
+ * Single steps that the kernel takes for `int1`, as it does where the processor's debug status is empty: a child of each node
+ * traces it and gives every trap of a step that code.
  */
 #include "check.h"
 

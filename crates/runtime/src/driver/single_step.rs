@@ -96,8 +96,8 @@ pub(super) unsafe fn instruction(context: *const c_void) -> Option<Instruction> 
     unsafe { arch::instruction(context) }
 }
 
-/// Whether a SIGTRAP of this code ends a step. A kernel that finds the processor's debug status empty, as hypervisors that
-/// give it back late let it, takes the trap for that of `int1`; then the flag in the frame says what it was.
+/// Whether a SIGTRAP of this code ends a step. A kernel that finds the processor's debug status empty takes the trap for that
+/// of `int1` (not seen so far, ADR 17); then the flag in the frame says what it was.
 ///
 /// # Safety
 /// `context` is the third argument of a signal handler.
