@@ -176,6 +176,11 @@ fn areas_that_come_and_go_leave_next_to_nothing() {
     for nodes in [1, 3] {
         run_well(&launcher(), &Setting::nodes(nodes), &program, &[]);
     }
+    for consistency in ["sequential", "eager-release", "lazy-release", "auto"] {
+        // What is learnt of areas has a bound of its own, which so few do not reach.
+        let setting = Setting { consistency, options: &["--learn", "off"], ..Setting::nodes(3) };
+        run_well(&launcher(), &setting, &program, &["used"]);
+    }
 }
 
 #[test]

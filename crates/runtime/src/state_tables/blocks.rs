@@ -72,6 +72,26 @@ impl<T> Blocks<T> {
         unsafe { &(&*row)[index] }
     }
 
+    /// Puts states into a block of which there are none yet.
+    ///
+    /// # Panics
+    /// If there are.
+    pub(super) fn put(&mut self, block: u32, states: [T; BLOCK as usize]) {
+        if let Some(touched) = self.touched.get_mut(block as usize / GROUP) {
+            *touched.get_mut() = true;
+        }
+        let place = self.blocks[block as usize].get_mut();
+        assert!(place.is_null(), "block {block} is there already");
+        *place = Box::into_raw(Box::new(states.map(UnsafeCell::new)));
+    }
+
+    /// The blocks that have come into being, each with its number.
+    pub(super) fn rows(&self) -> impl Iterator<Item = (u32, &Block<T>)> {
+        let used = (0u32..).zip(&self.blocks).filter(|&(block, _)| self.is_used(block * BLOCK));
+        // SAFETY: as in `get`.
+        used.map(|(block, place)| (block, unsafe { &*place.load(Ordering::Acquire) }))
+    }
+
     /// Whether the block that a minipage is in has come into being.
     pub(super) fn is_used(&self, index: u32) -> bool {
         let block = (index / BLOCK) as usize;

@@ -11,6 +11,7 @@
 
 mod blocks;
 mod guards;
+mod packed;
 
 use core::cell::UnsafeCell;
 use core::ops::Range;
@@ -19,6 +20,7 @@ use std::sync::{Arc, OnceLock};
 
 use blocks::{BLOCK, Blocks};
 pub(crate) use guards::{CellGuard, RunGuard};
+use packed::PackedStates;
 
 use multigrain_memory::MAX_AREAS;
 use multigrain_protocol::EngineKind;
@@ -116,7 +118,7 @@ impl States {
 }
 
 /// One area on this node. Its record stays for ever, for messages about a retired area may come late; the rest
-/// goes, and comes into being again as at first if one does.
+/// goes, or is packed, and comes into being again as it was if one does.
 #[derive(Debug)]
 pub(crate) struct AreaStates {
     pub(crate) record: AreaRecord,
@@ -128,6 +130,8 @@ pub(crate) struct AreaStates {
     contents: Option<Box<SegmentContents>>,
     /// Looked at under the lock of a shard, whichever; taken away under the locks of all.
     kept: UnsafeCell<OnceLock<Box<UntilRetired>>>,
+    /// The states it had when it was retired, if they are not as at first; as `kept`, which is made of it.
+    packed: UnsafeCell<Option<Box<PackedStates>>>,
 }
 
 /// What is kept of an area until it is retired.
@@ -144,12 +148,14 @@ impl AreaStates {
         let contents = record
             .is_named()
             .then(|| Box::new(SegmentContents::new(record.compression(), record.area.minipages())));
+        let states = States::new(record.consistency, record.area.minipages());
         Self {
             record,
             placement,
             sharing,
             contents,
-            kept: UnsafeCell::new(UntilRetired::new(&record).into()),
+            kept: UnsafeCell::new(UntilRetired::new(states).into()),
+            packed: UnsafeCell::default(),
         }
     }
 
@@ -163,8 +169,8 @@ impl AreaStates {
         self.sharing.as_deref()
     }
 
-    /// Forgets states that are as at first; whether there is no more to come: others of release consistent
-    /// minipages stay, for write notices may name them for long.
+    /// Forgets states that are as at first, and packs others of release consistent minipages, which write notices
+    /// may name for long; whether there is no more to come.
     ///
     /// # Safety
     /// The caller holds the locks of all minipages.
@@ -175,22 +181,39 @@ impl AreaStates {
         kept.live.take();
         // SAFETY: the caller's promise.
         let none = unsafe { kept.states.forget(self.record.owner, me) };
-        if none {
+        // SAFETY: the caller's promise.
+        let packed = if none { None } else { unsafe { PackedStates::of(&kept.states) } };
+        if none || packed.is_some() {
             place.take();
+            // SAFETY: as above.
+            unsafe { *self.packed.get() = packed.map(Box::new) };
         }
         none || !self.record.consistency.is_sequential()
+    }
+
+    /// The states that a message finds which comes when nothing is kept.
+    ///
+    /// # Safety
+    /// The caller holds the lock of a shard.
+    unsafe fn states_left(&self) -> States {
+        // SAFETY: it is changed only under the locks of all shards.
+        let packed = unsafe { &*self.packed.get() };
+        let minipages = self.record.area.minipages();
+        match packed {
+            Some(packed) => packed.states(minipages),
+            None => States::new(self.record.consistency, minipages),
+        }
     }
 }
 
 impl UntilRetired {
-    fn new(record: &AreaRecord) -> Box<Self> {
-        let states = States::new(record.consistency, record.area.minipages());
+    fn new(states: States) -> Box<Self> {
         Box::new(Self { states, live: OnceLock::new() })
     }
 }
 
-// SAFETY: what is kept is only reached under the lock of a shard, and its cells through `CellGuard`, under that
-// of their minipage.
+// SAFETY: what is kept, or packed, is only reached under the lock of a shard, and its cells through `CellGuard`,
+// under that of their minipage.
 unsafe impl Sync for AreaStates {}
 // SAFETY: the states hold no thread-bound values.
 unsafe impl Send for AreaStates {}
@@ -329,7 +352,8 @@ impl SharedTables {
         let kept = unsafe { &*area.kept.get() };
         kept.get_or_init(|| {
             lock(&self.retired).push(area.record.area.id);
-            UntilRetired::new(&area.record)
+            // SAFETY: the caller's promise.
+            UntilRetired::new(unsafe { area.states_left() })
         })
     }
 
@@ -554,6 +578,75 @@ mod tests {
         }
         let unknown = MinipageId::new(AreaId(4), 0);
         assert_eq!(tables.consistency_of(unknown), Consistency::Sequential);
+    }
+
+    #[test]
+    fn states_of_retired_areas_are_packed_and_a_late_message_finds_them() {
+        let tables = SharedTables::new(NodeId(0), 9);
+        let (pages, far) = (40_000, 30_000);
+        let items = Items { bytes: 4096, count: 1, chunk: 1, array: false };
+        let [lazy, eager] = [0, 1].map(AreaId);
+        for (id, consistency) in
+            [(lazy, Consistency::LazyRelease), (eager, Consistency::EagerRelease)]
+        {
+            let (bytes, shape) = (pages * 4096, Shape::Pages { pages: 1 });
+            let area = Area { id, base: VIEWS_BASE, file_offset: 0, bytes, shape };
+            let origin = Origin::Heap;
+            let record = AreaRecord { area, owner: NodeId(0), items, consistency, origin };
+            assert!(tables.add(record, Placement::First));
+        }
+        let used = (0..512).chain([far]);
+        let copy = |index: u32| match index % 3 {
+            0 => Copy::owner(),
+            node => Copy::away(NodeId(u16::try_from(node).unwrap())),
+        };
+        let server = |index: u32| Server::owned_by(NodeId(u16::try_from(index % 5).unwrap()));
+        for index in used.clone() {
+            *tables.lock(MinipageId::new(lazy, index)).copy() = copy(index);
+            *tables.lock(MinipageId::new(eager, index)).server() = server(index);
+        }
+        let is_kept = |id| {
+            // SAFETY: no other thread has the tables.
+            unsafe { &*tables.area(id).unwrap().kept.get() }.get().is_some()
+        };
+        for round in 0..3 {
+            tables.retire(lazy, || ());
+            tables.retire(eager, || ());
+            assert!(!is_kept(lazy) && !is_kept(eager), "retired for time {round}");
+            // SAFETY: as above.
+            let packed = unsafe { &*tables.area(lazy).unwrap().packed.get() };
+            let Some(PackedStates::Lazy { copies }) = packed.as_deref() else {
+                panic!("{packed:?}")
+            };
+            assert!(copies.bytes() < 400, "{} bytes", copies.bytes());
+            for index in used.clone() {
+                assert_eq!(*tables.lock(MinipageId::new(lazy, index)).copy(), copy(index));
+                assert_eq!(*tables.lock(MinipageId::new(eager, index)).server(), server(index));
+            }
+            assert_eq!(*tables.lock(MinipageId::new(lazy, far - 40)).copy(), Copy::owner());
+            assert_eq!(*tables.lock(MinipageId::new(eager, 600)).client(), Client::owner());
+        }
+        // What a late message changes is packed the next time.
+        for index in used {
+            *tables.lock(MinipageId::new(lazy, index)).copy() = Copy::owner();
+        }
+        *tables.lock(MinipageId::new(lazy, 77)).copy() = Copy::away(NodeId(8));
+        tables.retire(lazy, || ());
+        assert_eq!(*tables.lock(MinipageId::new(lazy, 77)).copy(), Copy::away(NodeId(8)));
+        assert_eq!(*tables.lock(MinipageId::new(lazy, 78)).copy(), Copy::owner());
+        *tables.lock(MinipageId::new(lazy, 77)).copy() = Copy::owner();
+        tables.retire(lazy, || ());
+        // SAFETY: as above.
+        let packed = unsafe { &*tables.area(lazy).unwrap().packed.get() };
+        assert!(packed.is_none(), "all is as at first");
+    }
+
+    #[test]
+    fn states_that_are_all_different_are_kept_as_they_are() {
+        let mut blocks: Blocks<u32> = Blocks::new(64);
+        blocks.put(1, core::array::from_fn(|index| u32::try_from(index).unwrap()));
+        // SAFETY: no other thread has the blocks.
+        assert!(unsafe { packed::Packed::of(&blocks) }.is_none());
     }
 
     #[test]
