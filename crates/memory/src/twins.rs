@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use multigrain_types::{MinipageId, PAGE_BYTES};
+use multigrain_types::{AreaId, MinipageId, PAGE_BYTES};
 
 use crate::diff;
 
@@ -120,6 +120,26 @@ impl Twins {
     /// Forgets the twin of a minipage: nothing of it will be sent. Whether there was one.
     pub fn discard(&self, minipage: MinipageId) -> bool {
         self.take(minipage).is_some()
+    }
+
+    /// Forgets the twins of an area that is retired: what nobody reads has no differences.
+    pub fn forget_area(&self, area: AreaId) {
+        if self.bytes() == 0 {
+            return;
+        }
+        for shard in &self.shards {
+            let mut entries = shard.0.lock().unwrap_or_else(PoisonError::into_inner);
+            entries.twins.retain(|minipage, twin| {
+                let stays = minipage.area() != area;
+                if !stays {
+                    self.bytes.fetch_sub(twin.len(), Ordering::Relaxed);
+                }
+                stays
+            });
+            if entries.twins.is_empty() {
+                entries.twins.shrink_to(KEPT_ENTRIES);
+            }
+        }
     }
 
     /// Bytes of all twins that were made and are neither discarded nor, once taken, dropped.
@@ -242,6 +262,26 @@ mod tests {
         assert!(differs(0, &page));
         assert!(differs(1, &page), "no twin says that nothing was written");
         assert_eq!(*twins.take(minipage(0)).unwrap(), [5; 100]);
+    }
+
+    #[test]
+    fn twins_of_an_area_that_is_retired_are_forgotten() {
+        let twins = Twins::new();
+        let pages = 3 * SHARDS;
+        let of = |area, index: usize| MinipageId::new(AreaId(area), u32::try_from(index).unwrap());
+        for index in 0..pages {
+            let page = [1; 64];
+            // SAFETY: the pointer and the length are those of an array.
+            unsafe { twins.make(of(1, index), page.as_ptr(), page.len()) };
+            // SAFETY: as above.
+            unsafe { twins.make(of(2, index), page.as_ptr(), page.len()) };
+        }
+        twins.forget_area(AreaId(1));
+        assert_eq!(twins.bytes(), pages * 64);
+        for index in 0..pages {
+            assert!(twins.take(of(1, index)).is_none() && twins.take(of(2, index)).is_some());
+        }
+        assert_eq!(twins.bytes(), 0);
     }
 
     #[test]

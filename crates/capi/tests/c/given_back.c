@@ -1,6 +1,6 @@
 /*
  * Areas that come and go leave next to nothing in the nodes' own memory, however large they were; with an argument,
- * areas of which all nodes used all pages.
+ * areas of which nodes wrote all pages, and others read them, or with "unread" did not.
  */
 #include "check.h"
 
@@ -39,7 +39,7 @@ static void come_and_go(int rounds)
 }
 
 /* Every page is written by the node that allocates, odd ones by the next node too, and all are read by all. */
-static void come_into_use_and_go(int rounds)
+static void come_into_use_and_go(int rounds, int read)
 {
     for (int i = 0; i < rounds; i++) {
         int maker = i % mg_nodes(), writer = (maker + 1) % mg_nodes();
@@ -56,7 +56,7 @@ static void come_into_use_and_go(int rounds)
             for (long at = 4096; at < USED_BYTES; at += 8192)
                 block[at] = (char)(i + 1);
         OK(mg_barrier(1, 0));
-        for (long at = 0; at < USED_BYTES; at += 4096)
+        for (long at = 0; read && at < USED_BYTES; at += 4096)
             CHECK(block[at] == (char)(at % 8192 != 0 ? i + 1 : i));
         OK(mg_barrier(1, 0));
         if (mg_node() == maker)
@@ -68,12 +68,18 @@ static void come_into_use_and_go(int rounds)
 int main(int argc, char **argv)
 {
     OK(mg_init(&argc, &argv));
-    int used = argc > 1;
-    void (*go)(int) = used ? come_into_use_and_go : come_and_go;
-    go(used ? WARM_USED : WARM);
-    long before = own_kb();
-    go(used ? ROUNDS_USED : ROUNDS);
-    long areas = used ? ROUNDS_USED : ROUNDS, grown = own_kb() - before;
+    int used = argc > 1, read = used && strcmp(argv[1], "unread") != 0;
+    long areas = used ? ROUNDS_USED : ROUNDS, warm = used ? WARM_USED : WARM, before = 0;
+
+    for (int round = 0; round < 2; round++) {
+        before = own_kb();
+        long count = round == 0 ? warm : areas;
+        if (used)
+            come_into_use_and_go((int)count, read);
+        else
+            come_and_go((int)count);
+    }
+    long grown = own_kb() - before;
     if (grown * 1024 > areas * (used ? MOST_BYTES_USED : MOST_BYTES)) {
         fprintf(stderr, "%ld KiB for %ld areas\n", grown, areas);
         return 1;

@@ -60,7 +60,14 @@ impl Driver {
         let longest = diff::most_bytes(area.minipage_bytes(0));
         self.engine.disallow_diffs(area.minipages() as usize, longest);
         self.engine.writes().forget(id);
-        match self.tables().retire(id, || self.memory().retire_area(id)) {
+        let retire = || {
+            let retired = self.memory().retire_area(id);
+            if retired.is_ok() {
+                self.engine.forget_twins(id);
+            }
+            retired
+        };
+        match self.tables().retire(id, retire) {
             Ok(()) => {
                 self.races().forget_area(id);
                 self.engine.forget_sharing(id);

@@ -95,6 +95,11 @@ impl Engine {
         Races::new(self.races.as_ref(), self.sites.as_ref(), &self.platform)
     }
 
+    /// An area is being retired: no thread of this node has states of any minipage.
+    pub(crate) fn forget_twins(&self, id: AreaId) {
+        self.twins.forget_area(id);
+    }
+
     /// An area has been retired.
     pub(crate) fn forget_sharing(&self, id: AreaId) {
         if let Some(sharing) = &self.sharing {
