@@ -56,7 +56,7 @@ const ENVIRONMENT: &[(&str, &str)] = &[
         "sequential, eager-release, lazy-release or auto (--consistency), where an allocation does not \
          say it.",
     ),
-    ("MULTIGRAIN_CHECK_RACES", "on, all or off (--check-races)."),
+    ("MULTIGRAIN_CHECK_RACES", "on or first, all or off (--check-races)."),
     (
         "MULTIGRAIN_SHARING",
         "on or off: what the line `sharing` of --summary is made of is counted.",
@@ -154,7 +154,7 @@ fn write_page(directory: &Path, name: &str, command: Command) -> Result<()> {
         more.text([roman(
             "The launcher sets these for every node, those of options where they are given, but for the last three, which are its own. All but the contract, which \
              is RANK, NODES, JOB, SECRET_FD, PEERS, LISTEN_FD, CONTROL_FD and PROGRAMS, may also be set by the user; options \
-             win over them. A name that is nearly one of them is named on stderr.",
+             win over them. A name that is nearly one of those that the user may set is named on stderr.",
         )]);
         entries(&mut more, ENVIRONMENT);
         more.control("SH", ["SIGNALS"]);

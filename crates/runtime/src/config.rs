@@ -95,8 +95,11 @@ impl Config {
             config.learn = choose("LEARN", &text, &[("on", true), ("off", false)])?;
         }
         if let Some(text) = variable("CHECK_RACES")? {
-            config.check_races =
-                choose("CHECK_RACES", &text, &[("on", true), ("all", true), ("off", false)])?;
+            config.check_races = choose(
+                "CHECK_RACES",
+                &text,
+                &[("on", true), ("first", true), ("all", true), ("off", false)],
+            )?;
         }
         if let Some(text) = variable("SHARING")? {
             config.sharing = choose("SHARING", &text, &[("on", true), ("off", false)])?;
@@ -126,12 +129,13 @@ impl Config {
     /// What links are made, and how long that may take.
     fn read_links(&mut self, variables: &Variables<'_>) -> Result<(), Error> {
         if let Some(text) = variables.get("BOOT_SECONDS")? {
-            let seconds = number("BOOT_SECONDS", &text, 0.0..=MOST_BOOT_SECONDS)?;
-            let boot = Duration::from_secs_f64(seconds);
-            if boot.is_zero() {
-                return Err(wrong("BOOT_SECONDS", &format!("{text}: it is above 0, such as 30")));
-            }
-            self.launch.boot = Some(boot);
+            let seconds =
+                text.parse().ok().filter(|seconds| (0.0..=MOST_BOOT_SECONDS).contains(seconds));
+            let boot = seconds.map(Duration::from_secs_f64).filter(|boot| !boot.is_zero());
+            self.launch.boot = Some(boot.ok_or_else(|| {
+                let range = format!("above 0, such as 30, and at most {MOST_BOOT_SECONDS}");
+                wrong("BOOT_SECONDS", &format!("{text}: it is {range}"))
+            })?);
         }
         if let Some(text) = variables.get("EMULATE")? {
             let network = text.parse::<Emulation>();
@@ -250,6 +254,11 @@ mod tests {
         assert_eq!(of("MULTIGRAIN_HANDSHAKE", "off").unwrap().launch.links.handshake, None);
         assert_eq!(of("MULTIGRAIN_SERVICE", "polling").unwrap().service, ServiceLevel::Polling);
         assert_eq!(of("MULTIGRAIN_RANK", "nonsense").unwrap().rank, NodeId(0));
+        assert!(of("MULTIGRAIN_CHECK_RACES", "first").unwrap().check_races);
+        for seconds in ["-1", "0"] {
+            let error = of("MULTIGRAIN_BOOT_SECONDS", seconds).unwrap_err().to_string();
+            assert!(error.ends_with("it is above 0, such as 30, and at most 31536000"), "{error}");
+        }
         for (name, value) in [
             ("MULTIGRAIN_THREADS", "4097"),
             ("MULTIGRAIN_CHUNK", "65537"),

@@ -157,7 +157,7 @@ pub(super) fn race_check(args: &RunArgs) -> Check {
         Some(options::Races::First) => Check::First,
         None => match by_variable().as_deref().and_then(OsStr::to_str) {
             Some("all") => Check::All,
-            Some("on") => Check::First,
+            Some("on" | "first") => Check::First,
             Some(_) | None => Check::Off,
         },
     }
@@ -168,7 +168,7 @@ pub(super) fn refusal(variables: &[(String, String)]) -> Option<String> {
     let value = |wanted: &str| value(variables, wanted);
     let is = |name: &str, wanted: &str| value(name).is_some_and(|value| value == wanted);
     if is("MULTIGRAIN_TRACKING", "scans") {
-        if is("MULTIGRAIN_CHECK_RACES", "on") || is("MULTIGRAIN_CHECK_RACES", "all") {
+        if ["on", "first", "all"].iter().any(|check| is("MULTIGRAIN_CHECK_RACES", check)) {
             return Some(
                 "--check-races finds races by faults: use --tracking faults with it".into(),
             );
