@@ -616,8 +616,8 @@ int mg_once_at(const void *once, void (*f)(void));
  * does, but where the word lives: on this node if it may write the word now, else by one message and its answer at the
  * node that manages the minipage. So many nodes may count in one word without taking it from each other. They work
  * beside atomic instructions and plain accesses to the same word, each in one order with all others. Turns are not
- * shared out: in a tight loop the node where the word lives does 60 times as many as one that sends for each, and more where
- * nodes share processors. mg_lock is even.
+ * shared out: in a tight loop the node where the word lives does 60 times as many as one that sends for each, and a thousand
+ * times or more where nodes share processors. mg_lock is even.
  *
  * `word` is a multiple of its size (4 bytes of MG_INT32 and MG_FLOAT, else 8), in sequentially consistent memory; MG_EINVAL if
  * not (of release-consistent memory: mg_allreduce, or a lock), for NULL, and for a word that ends beyond its allocation.
