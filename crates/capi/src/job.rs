@@ -6,6 +6,7 @@ use std::io::Write;
 
 use multigrain_runtime::{Error, Runtime, Stats, Uncancellable, runtime, when_threads_have_ended};
 
+use crate::forgotten_init;
 use crate::status::{calling, code, failed, with_runtime};
 
 unsafe extern "C" {
@@ -29,6 +30,7 @@ const ARENA_KIB: c_long = 32 << 10;
 #[unsafe(no_mangle)]
 pub extern "C" fn mg_init(_argc: *mut c_int, _argv: *mut *mut *mut c_char) -> c_int {
     let _uncancellable = Uncancellable::new();
+    forgotten_init::init_called();
     // SAFETY: sets a number that the allocator reads; nobody uses that before the join.
     unsafe { mi_option_set_default(ARENA_RESERVE, ARENA_KIB) };
     when_threads_have_ended(|| mi_thread_done());

@@ -9,6 +9,7 @@
 mod allocator;
 pub mod atomics;
 pub mod collective;
+mod forgotten_init;
 pub mod io;
 pub mod job;
 pub mod memory;

@@ -5,6 +5,7 @@ use core::cell::Cell;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use std::io::Write as _;
 
+use crate::forgotten_init;
 use multigrain_runtime::{Error, Inside, Runtime, error_code, runtime};
 
 /// Room for what an error says, with the final zero.
@@ -56,6 +57,9 @@ impl Failure {
 /// The code of an error, which this thread remembers. What the error has allocated is gone.
 pub(crate) fn failed(error: Error) -> c_int {
     let _inside = Inside::new();
+    if matches!(error, Error::NotInitialized) {
+        forgotten_init::called_without();
+    }
     LAST.with(|last| last.set(&error));
     let code = error.code();
     drop(error);

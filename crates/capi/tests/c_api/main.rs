@@ -23,6 +23,18 @@ fn run_in_every_way(name: &str, nodes: &[u32], threads: u32) {
 }
 
 #[test]
+fn a_program_that_never_calls_mg_init_is_told_so_and_one_that_does_is_not() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "forgotten");
+    for (arguments, told) in [(&[][..], 2), (&["late"], 0)] {
+        let ended = run(&launcher(), &Setting::nodes(2), &program, arguments);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let line = "this program never called mg_init, so all calls of the library failed";
+        assert_eq!(ended.err.matches(line).count(), told, "{ended:?}");
+    }
+}
+
+#[test]
 fn calls_outside_of_a_job_are_refused() {
     let dir = TestDir::new();
     let program = compile(&dir, "outside");
