@@ -87,9 +87,15 @@ impl<T> Blocks<T> {
 
     /// The blocks that have come into being, each with its number.
     pub(super) fn rows(&self) -> impl Iterator<Item = (u32, &Block<T>)> {
-        let used = (0u32..).zip(&self.blocks).filter(|&(block, _)| self.is_used(block * BLOCK));
-        // SAFETY: as in `get`.
-        used.map(|(block, place)| (block, unsafe { &*place.load(Ordering::Acquire) }))
+        let groups = (0u32..).step_by(GROUP).zip(self.blocks.chunks(GROUP)).enumerate();
+        let touched = groups.filter(|&(group, _)| self.is_touched(group));
+        touched.flat_map(|(_, (first, places))| (first..).zip(places)).filter_map(
+            |(block, place)| {
+                let row = place.load(Ordering::Acquire);
+                // SAFETY: as in `get`.
+                (!row.is_null()).then(|| (block, unsafe { &*row }))
+            },
+        )
     }
 
     /// Whether the block that a minipage is in has come into being.
