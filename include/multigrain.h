@@ -240,7 +240,7 @@ void *mg_malloc_array_with(size_t count, size_t bytes, enum mg_consistency consi
  * 1 MiB at once, smaller ones and parts that the library divides among small allocations if their node
  * has not a few to keep, which it gives up when any node finds no room. What is touched after that is an
  * address of nobody: SIGSEGV. MG_EPERM: it is free already. What goes back so leaves about 180 bytes on each
- * node until the job ends, and some 300 more where release consistent memory was used: who frees large blocks for ever should use them again. What the library knew of the minipages, about 1 KiB for each that was
+ * node until the job ends, and some 450 more where release consistent memory was used: who frees large blocks for ever should use them again. What the library knew of the minipages, about 1 KiB for each that was
  * touched far from others, it keeps for later ones.
  */
 int mg_free(void *p);

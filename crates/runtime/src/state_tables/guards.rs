@@ -51,7 +51,7 @@ impl<'a> CellGuard<'a> {
 
     fn states(&self) -> &States {
         // SAFETY: the shard lock of this minipage is held as long as `self` is borrowed.
-        unsafe { &self.tables.kept(self.area).states }
+        unsafe { self.tables.states(self.area) }
     }
 
     fn is_owned(&self) -> bool {

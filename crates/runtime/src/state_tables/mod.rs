@@ -130,14 +130,15 @@ pub(crate) struct AreaStates {
     contents: Option<Box<SegmentContents>>,
     /// Looked at under the lock of a shard, whichever; taken away under the locks of all.
     kept: UnsafeCell<OnceLock<Box<UntilRetired>>>,
-    /// The states it had when it was retired, if they are not as at first; as `kept`, which is made of it.
-    packed: UnsafeCell<Option<Box<PackedStates>>>,
 }
 
 /// What is kept of an area until it is retired.
 #[derive(Debug)]
 struct UntilRetired {
-    states: States,
+    /// None of a retired area whose states are packed; they come into being again if a late message asks for one.
+    states: OnceLock<States>,
+    /// The states that it had when it was retired, if they were not as at first.
+    packed: Option<Box<PackedStates>>,
     /// Of an area of this node: what is allocated, once anything was.
     live: OnceLock<Arc<LiveItems>>,
 }
@@ -148,14 +149,12 @@ impl AreaStates {
         let contents = record
             .is_named()
             .then(|| Box::new(SegmentContents::new(record.compression(), record.area.minipages())));
-        let states = States::new(record.consistency, record.area.minipages());
         Self {
             record,
             placement,
             sharing,
             contents,
-            kept: UnsafeCell::new(UntilRetired::new(states).into()),
-            packed: UnsafeCell::default(),
+            kept: UnsafeCell::new(UntilRetired::new(&record).into()),
         }
     }
 
@@ -179,40 +178,29 @@ impl AreaStates {
         let place = unsafe { &mut *self.kept.get() };
         let Some(kept) = place.get_mut() else { return true };
         kept.live.take();
+        let Some(states) = kept.states.get() else { return true };
         // SAFETY: the caller's promise.
-        let none = unsafe { kept.states.forget(self.record.owner, me) };
+        let none = unsafe { states.forget(self.record.owner, me) };
         // SAFETY: the caller's promise.
-        let packed = if none { None } else { unsafe { PackedStates::of(&kept.states) } };
-        if none || packed.is_some() {
+        let packed = if none { None } else { unsafe { PackedStates::of(states) } };
+        if none {
             place.take();
-            // SAFETY: as above.
-            unsafe { *self.packed.get() = packed.map(Box::new) };
+        } else if packed.is_some() {
+            kept.packed = packed.map(Box::new);
+            kept.states.take();
         }
         none || !self.record.consistency.is_sequential()
-    }
-
-    /// The states that a message finds which comes when nothing is kept.
-    ///
-    /// # Safety
-    /// The caller holds the lock of a shard.
-    unsafe fn states_left(&self) -> States {
-        // SAFETY: it is changed only under the locks of all shards.
-        let packed = unsafe { &*self.packed.get() };
-        let minipages = self.record.area.minipages();
-        match packed {
-            Some(packed) => packed.states(minipages),
-            None => States::new(self.record.consistency, minipages),
-        }
     }
 }
 
 impl UntilRetired {
-    fn new(states: States) -> Box<Self> {
-        Box::new(Self { states, live: OnceLock::new() })
+    fn new(record: &AreaRecord) -> Box<Self> {
+        let states = States::new(record.consistency, record.area.minipages());
+        Box::new(Self { states: states.into(), packed: None, live: OnceLock::new() })
     }
 }
 
-// SAFETY: what is kept, or packed, is only reached under the lock of a shard, and its cells through `CellGuard`,
+// SAFETY: what is kept is only reached under the lock of a shard, and its cells through `CellGuard`,
 // under that of their minipage.
 unsafe impl Sync for AreaStates {}
 // SAFETY: the states hold no thread-bound values.
@@ -352,8 +340,21 @@ impl SharedTables {
         let kept = unsafe { &*area.kept.get() };
         kept.get_or_init(|| {
             lock(&self.retired).push(area.record.area.id);
-            // SAFETY: the caller's promise.
-            UntilRetired::new(unsafe { area.states_left() })
+            UntilRetired::new(&area.record)
+        })
+    }
+
+    /// The states of an area.
+    ///
+    /// # Safety
+    /// As of [`Self::kept`].
+    unsafe fn states<'a>(&self, area: &'a AreaStates) -> &'a States {
+        // SAFETY: the caller's promise.
+        let kept = unsafe { self.kept(area) };
+        kept.states.get_or_init(|| {
+            lock(&self.retired).push(area.record.area.id);
+            let packed = kept.packed.as_ref().expect("states are taken away as they are packed");
+            packed.states(area.record.area.minipages())
         })
     }
 
@@ -437,7 +438,7 @@ impl SharedTables {
             Some(area) => {
                 let _lock = lock(&self.shards[shard_of(MinipageId::new(id, minipages.start))].0);
                 // SAFETY: a shard is locked.
-                let states = unsafe { &self.kept(area).states };
+                let states = unsafe { self.states(area) };
                 blocks.filter(|block| states.is_used(block * BLOCK)).collect()
             }
             None => Vec::new(),
@@ -607,17 +608,17 @@ mod tests {
         }
         let is_kept = |id| {
             // SAFETY: no other thread has the tables.
-            unsafe { &*tables.area(id).unwrap().kept.get() }.get().is_some()
+            let kept = unsafe { &*tables.area(id).unwrap().kept.get() };
+            kept.get().is_some_and(|kept| kept.states.get().is_some())
         };
         for round in 0..3 {
             tables.retire(lazy, || ());
             tables.retire(eager, || ());
             assert!(!is_kept(lazy) && !is_kept(eager), "retired for time {round}");
             // SAFETY: as above.
-            let packed = unsafe { &*tables.area(lazy).unwrap().packed.get() };
-            let Some(PackedStates::Lazy { copies }) = packed.as_deref() else {
-                panic!("{packed:?}")
-            };
+            let kept = unsafe { &*tables.area(lazy).unwrap().kept.get() }.get();
+            let packed = kept.and_then(|kept| kept.packed.as_deref());
+            let Some(PackedStates::Lazy { copies }) = packed else { panic!("{packed:?}") };
             assert!(copies.bytes() < 400, "{} bytes", copies.bytes());
             for index in used.clone() {
                 assert_eq!(*tables.lock(MinipageId::new(lazy, index)).copy(), copy(index));
@@ -637,8 +638,8 @@ mod tests {
         *tables.lock(MinipageId::new(lazy, 77)).copy() = Copy::owner();
         tables.retire(lazy, || ());
         // SAFETY: as above.
-        let packed = unsafe { &*tables.area(lazy).unwrap().packed.get() };
-        assert!(packed.is_none(), "all is as at first");
+        let kept = unsafe { &*tables.area(lazy).unwrap().kept.get() };
+        assert!(kept.get().is_none(), "all is as at first");
     }
 
     #[test]
